@@ -1,5 +1,5 @@
 #!/bin/sh
-# Have Chromium for the tests that open exported pages; where that cannot be, say so in one line.
+# Install Chromium for the tests that open pages in a browser, or print one line if that is not possible.
 set -eu
 
 has_browser() {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Write the pages that follow from the code: reference, schemas, and command output quoted in other pages.
+"""Generate pages from the code: the reference, schemas, and command output quoted in other pages.
 
-`--check` writes nothing: it names the pages that are stale and exits with 1. What is written depends on nothing but the
-repository, so that it is the same on every machine and Python.
+`--check` writes nothing: it names stale pages and exits with 1. The pages depend on nothing but the repository, so they
+are the same on every machine and Python version.
 """
 
 import ast
@@ -27,17 +27,17 @@ import retold
 from retold.agents.claude import tool_calls as claude_tools
 from retold.agents.codex import tool_calls as codex_tools
 from retold.agents.gemini import tool_calls as gemini_tools
-from retold.archive.sql import LACKING, MORE, VIEWS
+from retold.archive.sql import EXTRA_COLUMNS, MISSING_COLUMNS, VIEWS
 from retold.cli.main import COMMANDS
 from retold.lake.arrow import TYPES
 from retold.maintenance.doctor.checks import CODES as FINDINGS
 from retold.mcp.prompts import PROMPTS
 from retold.mcp.resources import ADDRESSES
 from retold.mcp.tools import TOOLS as MCP_TOOLS
+from retold.model import CATEGORIES
 from retold.model.problem import CODES
-from retold.model.rates import Rates, rates_text
+from retold.model.rates import Rates, encode_rates
 from retold.model.serialization import schemas
-from retold.model.session import CATEGORIES
 from retold.model.tables import BOOL, FILES, MONEY, STRINGS, TABLES, TIME, Table
 from retold.model.tables import VERSION as TABLES_VERSION
 from retold.synchronization.fingerprints import library_version
@@ -45,19 +45,19 @@ from retold.synchronization.prices import library_date, library_rates
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "retold"
-QUOTING = ("README.md",)
-"""Pages by hand that quote what a command prints, between such marks."""
-QUOTED = re.compile(
+QUOTING_PAGES = ("README.md",)
+"""Hand-written pages that quote the output of commands between marks."""
+QUOTE = re.compile(
     r"(?P<opens><!-- output of: (?P<command>retold [^\n]+?)(?: \| head -n (?P<most>\d+))? -->\n).*?(?P<ends><!-- end -->)",
     re.DOTALL,
 )
-PRICED = ("anthropic", "google", "openai")
-"""Whose models agents use."""
-RECORDED = (
+PROVIDERS = ("anthropic", "google", "openai")
+"""The providers of the models that agents use."""
+RECORDED_NAMES = (
     "claude-opus-4-20250514", "claude-opus-4-1-20250805", "claude-sonnet-4-20250514", "claude-3-7-sonnet-20250219",
     "gemini-2.5-pro-preview-05-06", "gemini-2.5-pro-preview-06-05", "gpt-5-codex", "gpt-5.1-codex", "gpt-5.1-codex-max",
 )  # fmt: skip
-"""Names that agents record, and that follow from no rule of the library by themselves."""
+"""Model names that agents record and that do not stand in a rule of the library."""
 NOTE = "<!-- Written by scripts/generate_docs.py: change the code, then run `make docs`. -->\n\n"
 
 
@@ -69,8 +69,8 @@ class Definition(NamedTuple):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write or check every page."""
-    stale = {path: text for path, text in pages() if not _holds(path, text)}
+    """Write or check all pages."""
+    stale = {path: text for path, text in pages() if not _is_current(path, text)}
     if "--check" in arguments:
         for path in stale:
             sys.stderr.write(f"stale: {path.relative_to(ROOT).as_posix()} (run `make docs`)\n")
@@ -83,22 +83,24 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def known_rates_file() -> str:
-    """Return the prices that `synchronization/prices.py` knows without asking the library: of every name that the library matches."""
-    providers = [one for one in get_snapshot().providers if one.id in PRICED]
-    names = {*RECORDED, *(name for one in providers for name in _model_names(one))}
+    """Return the price file of `synchronization/prices.py`, with every model name in the rules of the library."""
+    providers = [one for one in get_snapshot().providers if one.id in PROVIDERS]
+    names = {*RECORDED_NAMES, *(name for one in providers for name in _model_names(one))}
     found = {name: rates for name in sorted(names) if (rates := library_rates(name)) is not None}
-    told = {name: json.loads(rates_text(rates)) for name, rates in found.items()}
-    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(one, sort_keys=True)}" for name, one in told.items())
-    dated = json.dumps([name for name in found if _means_dated(name, found[name])])
+    decoded = {name: json.loads(encode_rates(rates)) for name, rates in found.items()}
+    lines = ",\n".join(
+        f"{json.dumps(name)}: {json.dumps(one, sort_keys=True)}" for name, one in decoded.items()
+    )
+    dated = json.dumps([name for name in found if _accepts_dates(name, found[name])])
     head = f'"version": "{library_version()}", "date": "{library_date()}", "dated": {dated}'
     return f'{{{head}, "rates": {{\n{lines}\n}}}}\n'
 
 
-def _means_dated(name: str, rates: Rates) -> bool:
-    """Tell whether the library takes a name with any date behind it for the model of the name."""
+def _accepts_dates(name: str, rates: Rates) -> bool:
+    """Return whether the library gives a model the same price if a date follows its name."""
     days = (f"{year}{day}" for year in range(2023, 2029) for day in ("0101", "0514", "0929", "1231"))
-    asked = (library_rates(f"{name}-{day}") for day in days)
-    return all(found is not None and rates_text(found) == rates_text(rates) for found in asked)
+    dated = (library_rates(f"{name}-{day}") for day in days)
+    return all(found is not None and encode_rates(found) == encode_rates(rates) for found in dated)
 
 
 def _model_names(provider: Provider) -> Iterator[str]:
@@ -108,18 +110,18 @@ def _model_names(provider: Provider) -> Iterator[str]:
 
 
 def _clause_names(clause: Any) -> Iterator[str]:
-    """Yield the names in the rule by which a model is found, whole ones and their beginnings."""
+    """Yield the names and prefixes in the rule that matches a model."""
     yield from (getattr(clause, kind) for kind in ("equals", "starts_with") if hasattr(clause, kind))
     for inner in (*getattr(clause, "or_", ()), *getattr(clause, "and_", ())):
         yield from _clause_names(inner)
 
 
-def _holds(path: Path, text: str) -> bool:
+def _is_current(path: Path, text: str) -> bool:
     return path.is_file() and path.read_bytes() == text.encode()
 
 
 def pages() -> Iterator[tuple[Path, str]]:
-    """Yield each page with what it should hold."""
+    """Yield the path and the text of each page."""
     reference = ROOT / "docs" / "reference"
     yield reference / "cli.md", cli_page()
     yield reference / "findings.md", findings_page()
@@ -132,14 +134,14 @@ def pages() -> Iterator[tuple[Path, str]]:
         text = json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False)
         yield ROOT / "docs" / "schema" / f"{name}.json", text + "\n"
     yield PACKAGE / "synchronization" / "known_rates.json", known_rates_file()
-    for name in QUOTING:
+    for name in QUOTING_PAGES:
         page = ROOT / name
-        yield page, QUOTED.sub(_quoted, page.read_text(encoding="utf-8"))
+        yield page, QUOTE.sub(_quote_output, page.read_text(encoding="utf-8"))
 
 
 def output(arguments: Sequence[str]) -> str:
-    """Return what `retold` prints, on a terminal of 80 columns without colour."""
-    # Nobody's own sessions belong on a page: a made-up home, by a path that is the same everywhere.
+    """Return the output of `retold` on a terminal of 80 columns without colour."""
+    # A made-up home, under a path that is the same on every machine.
     home = os.path.join("tests", "fixtures", "home")
     env = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8", "TZ": "UTC"}
     env |= {"HOME": home, "USERPROFILE": home, "RETOLD_HOME": _archive_folder()}
@@ -153,22 +155,22 @@ def output(arguments: Sequence[str]) -> str:
 
 @cache
 def _archive_folder() -> str:
-    """Return a folder for the archive of the made-up home, which goes when we do."""
+    """Return a temporary folder for the archive of the made-up home."""
     folder = tempfile.mkdtemp(prefix="retold-docs-")
     atexit.register(shutil.rmtree, folder)
     return folder
 
 
-def _quoted(match: re.Match[str]) -> str:
+def _quote_output(match: re.Match[str]) -> str:
     lines = output(shlex.split(match["command"])[1:]).splitlines()
     most = match["most"]
     shown = "\n".join(lines[: int(most)] if most else lines)
-    asked = match["command"] + (f" | head -n {most}" if most else "")
-    return f"{match['opens']}\n```console\n$ {asked}\n{shown}\n```\n\n{match['ends']}"
+    command = match["command"] + (f" | head -n {most}" if most else "")
+    return f"{match['opens']}\n```console\n$ {command}\n{shown}\n```\n\n{match['ends']}"
 
 
 def cli_page() -> str:
-    """Return the help of every command, as it is printed."""
+    """Return the page with the help of every command."""
     sections = ["# The command line\n\n" + NOTE + CLI_INTRODUCTION]
     for arguments in ([], *([name] for name in COMMANDS)):
         title = " ".join(["retold", *arguments])
@@ -177,7 +179,7 @@ def cli_page() -> str:
 
 
 def help_text(arguments: Sequence[str]) -> str:
-    """Return the help in the form of Python 3.13: before, a value stands behind each name of an option."""
+    """Return a help text in the form of Python 3.13; older versions repeat the value after each name of an option."""
     return re.sub(
         r"(?m)^(  -\w) (\S+), (--\S+ \2)",
         lambda match: f"{match[1]}, {match[3]} {' ' * len(match[2])}",
@@ -216,7 +218,7 @@ flag and its region: 🏴[gbsct].
 
 
 def findings_page() -> str:
-    """Return the table of what the doctor may find."""
+    """Return the page with the codes of findings."""
     rows = [f"| `{code}` | {meaning} |" for code, meaning in FINDINGS.items()]
     head = ["| finding | means |", "|---|---|"]
     return "# Findings\n\n" + NOTE + FINDINGS_INTRODUCTION + "\n" + "\n".join([*head, *rows]) + "\n"
@@ -236,9 +238,10 @@ of damage names the session and what is still there of it.
 
 
 def problems_page() -> str:
-    """Return the table of problem codes, each with what shows it."""
+    """Return the page with the codes of problems, each with a case or test."""
     rows = [
-        f"| `{code}` | {told.severity} | {told.meaning} | {_shown_by(code)} |" for code, told in CODES.items()
+        f"| `{code}` | {known.severity} | {known.meaning} | {_shown_by(code)} |"
+        for code, known in CODES.items()
     ]
     head = ["| code | severity | means | shown by |", "|---|---|---|---|"]
     return "# Problems\n\n" + NOTE + PROBLEMS_INTRODUCTION + "\n" + "\n".join([*head, *rows]) + "\n"
@@ -253,7 +256,7 @@ knowing. The last column links to a case or a test that makes the problem happen
 
 
 def _shown_by(code: str) -> str:
-    """Return a link to the plainest case that expects the code, else to a test that names it."""
+    """Return a link to the simplest case that expects the code, else to a test that names it."""
     tests = ROOT / "tests"
     cases = [(codes, case) for case, codes in _cases() if code in codes]
     if cases:
@@ -267,17 +270,17 @@ def _shown_by(code: str) -> str:
 
 @cache
 def _cases() -> list[tuple[str, frozenset[str]]]:
-    """Return the name of each case, with the problem codes that it expects."""
+    """Return the name of each case with the problem codes that it expects."""
     files = sorted((ROOT / "tests" / "cases").glob("*/expected.json"))
-    told = re.compile(r'"(?:code|refused)":\s*"([a-z-]+)"')
-    return [(file.parent.name, frozenset(told.findall(file.read_text(encoding="utf-8")))) for file in files]
+    codes = re.compile(r'"(?:code|refused)":\s*"([a-z-]+)"')
+    return [(file.parent.name, frozenset(codes.findall(file.read_text(encoding="utf-8")))) for file in files]
 
 
 TOOLS = {"Gemini CLI": gemini_tools.TOOLS, "Claude Code": claude_tools.TOOLS, "Codex CLI": codex_tools.TOOLS}
 
 
 def tables_page() -> str:
-    """Return the tables that sessions make, and what each of their columns means."""
+    """Return the page with the tables and the meaning of each column."""
     head = (
         "# Tables\n\nWhat many sessions make, one row for each thing in them: as Parquet (`retold export --format parquet`), on"
         " Spark, and as views for `retold sql`. These lack the columns that are marked *said*, which the archive keeps in the originals"
@@ -295,7 +298,7 @@ IN_SQL = {
     STRINGS: "text: JSON",
     FILES: "text: JSON",
 }
-"""How SQLite holds what it has no type for."""
+"""The form in SQLite of the types that it lacks."""
 
 
 def _types() -> str:
@@ -306,7 +309,7 @@ def _types() -> str:
 
 
 def _table(table: Table) -> str:
-    lacking = LACKING.get(table.name, {})
+    lacking = MISSING_COLUMNS.get(table.name, {})
     rows = "".join(
         f"| `{column.name}` | {column.type}{'' if column.is_nullable else ', not null'}"
         f"{', *said*' if column.is_said else ''}{', *not in SQL*' if column.name in lacking else ''} | {column.doc} |\n"
@@ -314,14 +317,14 @@ def _table(table: Table) -> str:
     )
     rows += "".join(
         f"| `{column.name}` | {column.type}, not null, *only in SQL* | {column.doc} |\n"
-        for column in MORE.get(table.name, ())
+        for column in EXTRA_COLUMNS.get(table.name, ())
     )
     doc = table.doc if table.name in VIEWS else f"{table.doc} There is no view of it."
     return f"\n## `{table.name}`\n\n{doc}\n\n| column | type | meaning |\n|---|---|---|\n{rows}"
 
 
 def tools_page() -> str:
-    """Return the tables of tool names, one for each agent."""
+    """Return the page with the tool names of each agent."""
     names = ", ".join(f"`{name}`" for name in CATEGORIES)
     lines = ["# Tools\n\n" + NOTE + TOOLS_INTRODUCTION.format(names=names)]
     for agent, tools in TOOLS.items():
@@ -341,27 +344,27 @@ subagent, and `other` else.
 
 
 def mcp_page() -> str:
-    """Return what agents are told of tools, resources and prompts."""
+    """Return the page with the tools, resources and prompts of the MCP server."""
     lines = ["# What agents can ask\n\n" + NOTE + MCP_INTRODUCTION]
     for tool in MCP_TOOLS:
         lines += [f"## {tool.name}\n", f"{tool.about}\n", "| argument | takes | for |", "|---|---|---|"]
         schema = tool.schema()
         for name, field in schema["properties"].items():
             needed = "" if "default" in field else ", needed"
-            told = field["description"].replace("|", "\\|")
-            lines.append(f"| `{name}` | {_taken(field)}{needed} | {told} |")
+            description = field["description"].replace("|", "\\|")
+            lines.append(f"| `{name}` | {_allowed_values(field)}{needed} | {description} |")
         lines.append("")
     lines.append("## Resources\n\n| address | what |\n|---|---|")
     lines += [f"| `{uri}` | {what} |" for uri, what in ADDRESSES.items()]
     lines.append("\n## Prompts\n\n| prompt | takes | for |\n|---|---|---|")
     for offer in PROMPTS:
-        taken = ", ".join(f"`{name}`" for name in offer.takes)
+        taken = ", ".join(f"`{name}`" for name in offer.arguments)
         lines.append(f"| `{offer.name}` | {taken} | {offer.about} |")
     return "\n".join([*lines, ""])
 
 
-def _taken(field: dict[str, Any]) -> str:
-    """Return which values an argument takes, and which is the usual one."""
+def _allowed_values(field: dict[str, Any]) -> str:
+    """Return the values that an argument takes, and its default."""
     if "enum" in field:
         taken = " ".join(f"`{value}`" for value in field["enum"])
     else:
@@ -381,14 +384,14 @@ they leave out is told in [Agents that ask](../mcp.md).
 
 
 def library_page() -> str:
-    """Return the public names, and below them the types that their fields speak of."""
+    """Return the page with the public names, and the types of their fields."""
     known = definitions()
     public = [name for name in retold.__all__ if name != "__version__"]
     listed = ["# The library\n\n" + NOTE + LIBRARY_INTRODUCTION]
-    listed += [_told(name, known[name]) for name in public]
-    inner = [name for name in _reached(public, known) if name not in public]
+    listed += [_section(name, known[name]) for name in public]
+    inner = [name for name in _referenced_types(public, known) if name not in public]
     listed.append("## Types inside these\n\nReached through fields; not names of the package itself.\n")
-    listed += [_told(name, known[name], level="###") for name in sorted(inner)]
+    listed += [_section(name, known[name], level="###") for name in sorted(inner)]
     return "\n".join(listed)
 
 
@@ -400,7 +403,7 @@ JSON form has the same names and is described by [schemas](../schema/).
 
 
 def definitions() -> dict[str, Definition]:
-    """Return what the modules define that public names come from, by name, read from the source."""
+    """Return the definitions in the source of the modules behind the public names."""
     known: dict[str, Definition] = {}
     others = [
         PACKAGE / "agents" / "registry.py",
@@ -417,19 +420,19 @@ def definitions() -> dict[str, Definition]:
     return known
 
 
-def _reached(names: Sequence[str], known: dict[str, Definition]) -> list[str]:
-    """Return the types that these definitions speak of, and those that they speak of in turn."""
-    reached: list[str] = []
+def _referenced_types(names: Sequence[str], known: dict[str, Definition]) -> list[str]:
+    """Return the types that these definitions refer to, directly or indirectly."""
+    found: list[str] = []
     waiting = list(names)
     while waiting:
         name = waiting.pop()
-        reached.append(name)
-        spoken = {used for used in _names_in(known[name].node) if used in known}
-        waiting += sorted(spoken - {*reached, *waiting})
-    return reached
+        found.append(name)
+        referenced = {used for used in _referenced_names(known[name].node) if used in known}
+        waiting += sorted(referenced - {*found, *waiting})
+    return found
 
 
-def _names_in(node: ast.ClassDef | ast.FunctionDef | ast.Assign) -> Iterator[str]:
+def _referenced_names(node: ast.ClassDef | ast.FunctionDef | ast.Assign) -> Iterator[str]:
     match node:
         case ast.ClassDef():
             types: list[ast.AST | None] = [*node.bases, *(field.annotation for field, _ in _fields(node))]
@@ -437,8 +440,8 @@ def _names_in(node: ast.ClassDef | ast.FunctionDef | ast.Assign) -> Iterator[str
             types = [*(argument.annotation for argument in _arguments(node)), node.returns]
         case ast.Assign():
             types = [node.value]
-    for spoken in filter(None, types):
-        yield from (part.id for part in ast.walk(spoken) if isinstance(part, ast.Name))
+    for referenced in filter(None, types):
+        yield from (part.id for part in ast.walk(referenced) if isinstance(part, ast.Name))
 
 
 def _arguments(node: ast.FunctionDef) -> list[ast.arg]:
@@ -446,16 +449,16 @@ def _arguments(node: ast.FunctionDef) -> list[ast.arg]:
 
 
 def _fields(node: ast.ClassDef) -> Iterator[tuple[ast.AnnAssign, str]]:
-    """Yield a class's fields with the text that stands under each."""
+    """Yield the fields of a class with their docstrings."""
     for place, statement in enumerate(node.body):
         if isinstance(statement, ast.AnnAssign):
             below = node.body[place + 1 : place + 2]
-            told = ast.get_docstring(ast.Module(body=below, type_ignores=[])) if below else None
-            yield statement, " ".join((told or "").split())
+            text = ast.get_docstring(ast.Module(body=below, type_ignores=[])) if below else None
+            yield statement, " ".join((text or "").split())
 
 
-def _told(name: str, found: Definition, level: str = "##") -> str:
-    """Return one section: what it is, what it says, and its fields."""
+def _section(name: str, found: Definition, level: str = "##") -> str:
+    """Return the section of a definition: its signature or base classes, docstring and fields."""
     node = found.node
     text = f"{level} {name}\n\n"
     if isinstance(node, ast.Assign):
@@ -465,13 +468,13 @@ def _told(name: str, found: Definition, level: str = "##") -> str:
     bases = [base for base in map(ast.unparse, node.bases) if base != "msgspec.Struct"]
     kind = f"Extends {', '.join(f'`{base}`' for base in bases)}. " if bases else ""
     text += f"{kind}{ast.get_docstring(node)}\n"
-    rows = [_row(field, told) for field, told in _fields(node)]
+    rows = [_row(field, doc) for field, doc in _fields(node)]
     text += "\n| field | type | |\n|---|---|---|\n" + "\n".join(rows) + "\n" if rows else ""
     return text + "".join(_method(method) for method in node.body if isinstance(method, ast.FunctionDef))
 
 
 def _method(node: ast.FunctionDef) -> str:
-    """Return a method that is meant to be called; a property has its place among the fields of its class."""
+    """Return the signature and docstring of a public method; nothing for a property."""
     if node.name.startswith("_") or node.decorator_list:
         return ""
     return f"\n```python\n{_signature(node)}\n```\n\n{ast.get_docstring(node)}\n"
@@ -482,10 +485,10 @@ def _signature(node: ast.FunctionDef) -> str:
     return f"def {node.name}({ast.unparse(node.args)}){returns}"
 
 
-def _row(field: ast.AnnAssign, told: str) -> str:
+def _row(field: ast.AnnAssign, text: str) -> str:
     kind = ast.unparse(field.annotation).replace("|", "\\|")
     default = f"`{ast.unparse(field.value)}` by default. " if field.value is not None else ""
-    return f"| `{ast.unparse(field.target)}` | `{kind}` | {default}{told} |".replace("  ", " ")
+    return f"| `{ast.unparse(field.target)}` | `{kind}` | {default}{text} |".replace("  ", " ")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/bin/sh
-# install.sh PYTHON WHAT: make .venv with PYTHON if it is not there, and install WHAT (".", ".[dev]") into it.
+# install.sh PYTHON WHAT: create .venv with PYTHON if needed, and install WHAT (".", ".[dev]") into it.
 set -eu
 python=$1
 what=$2
@@ -14,7 +14,7 @@ if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 fi
 
 if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
-    # Debian and Ubuntu keep ensurepip, without which a virtual environment has no pip, in a package of its own.
+    # Debian and Ubuntu have ensurepip, which a virtual environment needs for pip, in a package of its own.
     if ! "$python" -c 'import ensurepip, venv' 2>/dev/null && may_install; then
         say "installing python3-venv"
         apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-venv >/dev/null

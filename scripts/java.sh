@@ -1,5 +1,5 @@
 #!/bin/sh
-# Have Java 17 or later for the tests that run Spark; where that cannot be, say so in one line.
+# Install Java 17 or later for the tests that run Spark, or print one line if that is not possible.
 set -eu
 
 has_java() {

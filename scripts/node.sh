@@ -1,5 +1,5 @@
 #!/bin/sh
-# Have Node 20 or later with npm for the tests that run the real agents; where that cannot be, say so in one line.
+# Install Node 20 or later with npm for the tests that run the real agents, or print one line if that is not possible.
 set -eu
 
 has_node() {

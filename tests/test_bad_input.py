@@ -19,8 +19,8 @@ from retold.agents import codex
 from retold.agents.protocol import Reading
 from retold.agents.registry import NotASession, read
 from retold.lake.arrow import schema_of
-from retold.lake.batches import TableRequest, batches
-from retold.lake.jobs import planned
+from retold.lake.batches import TableRequest, read_batches
+from retold.lake.jobs import plan_jobs
 from retold.model.serialization import decode_session
 from retold.model.session import Message, Session, View
 from retold.reading import disk
@@ -295,14 +295,14 @@ def test_a_path_that_the_system_rejects_is_told(tmp_path: Path) -> None:
 
 def test_a_file_that_never_settles_is_told(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_bytes(lines(user("hello")))
-    all_of = disk._all  # noqa: SLF001 - between the two looks at the file there is no other seam
+    all_of = disk._read_whole  # noqa: SLF001 - between the two looks at the file there is no other seam
 
     def grows(opened: OpenFile, size: int) -> bytes:
         with file.open("ab") as end:
             end.write(json.dumps(user("more")).encode() + b"\n")
         return all_of(opened, size)
 
-    monkeypatch.setattr(disk, "_all", grows)
+    monkeypatch.setattr(disk, "_read_whole", grows)
     (session,) = read(file)
     assert codes(session) == ["changed-while-read"]
     assert prompts(session)[0] == "hello"
@@ -507,7 +507,7 @@ def test_a_bug_of_ours_costs_one_conversation_and_is_told(
 ) -> None:
     for number, word in enumerate(("heron", "otter"), start=1):
         FORMS["codex"].write(tmp_path, number, turns(word))
-    plan = planned([("ann", tmp_path)])
+    plan = plan_jobs([("ann", tmp_path)])
     join = codex.join
 
     def failing(readings: Sequence[Reading], view: View = "full") -> Session:
@@ -519,7 +519,7 @@ def test_a_bug_of_ours_costs_one_conversation_and_is_told(
     tables = {
         name: [
             row
-            for one in batches(TableRequest(name, schema_of(name)), plan.jobs, plan.clues)
+            for one in read_batches(TableRequest(name, schema_of(name)), plan.jobs, plan.clues)
             for row in one.to_pylist()
         ]
         for name in ("sessions", "problems")

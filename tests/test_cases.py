@@ -89,6 +89,10 @@ def test_every_problem_code_has_a_case_or_a_test_on_disk() -> None:
 def test_the_tests_on_disk_are_there(test: str) -> None:
     files = [
         Path(__file__).parent / name
-        for name in ("test_bad_input.py", "ingest/test_isolation.py", "ingest/test_put_off.py")
+        for name in (
+            "test_bad_input.py",
+            "synchronization/test_isolation.py",
+            "synchronization/test_put_off.py",
+        )
     ]
     assert any(f"def {test}(" in file.read_text(encoding="utf-8") for file in files)

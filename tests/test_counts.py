@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 
 import retold
 from retold.mcp.service import QueryService
-from retold.mcp.service import ServerPlace as Reach
+from retold.mcp.service import ServerSettings as Reach
 from retold.tui.data import ArchiveQueries
 from support.demo_person import DemoPerson
 from support.mcp_client import McpClient
@@ -116,7 +116,7 @@ def test_the_library_gives_the_same(ann: DemoPerson, count: int, rows: list[dict
 
 
 def test_doctor_counts_the_same(ann: DemoPerson, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retold.maintenance.doctor.checks.checkup", lambda _: ())
+    monkeypatch.setattr("retold.maintenance.doctor.checks.run_checks", lambda _: ())
     assert number(ann.run("doctor").out, r"Nothing is at risk: (\d+) sessions archived") == count
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from retold.cli.commands import browse, search
-from retold.cli.commands.demo import WORTH_TRYING
+from retold.cli.commands.demo import EXAMPLES
 from retold.mcp.tools import TOOLS
 from retold.search.filters import ALIASES
-from retold.search.listing import Scope
+from retold.search.listing import FolderScope
 from retold.search.query import FIELDS
-from retold.search.quick_find import by_name
+from retold.search.quick_find import match_titles
 from retold.tui import dialogs as browser_help
-from retold.tui.data import ArchiveQueries, listed
+from retold.tui.data import ArchiveQueries, load_titles
 from support.demo_person import DemoPerson
 from support.person import Person
 from support.web_server import run_web_server
@@ -56,10 +56,10 @@ def plain_examples(text: str) -> list[Example]:
 def commands(text: str) -> Iterator[Example]:
     """Yield the searches that are typed in a text, but for those with a name in place of an argument, as QUERY."""
     for name, typed in _COMMAND.findall(_COMMENT.sub("", text)):
-        words = search.as_words(_without_home(shlex.split(typed)))
+        words = search.escape_dashes(_without_home(shlex.split(typed)))
         if words and not any(re.fullmatch(r"\[?[A-Z]{2,}\]?.*", word) for word in words):
             parser = ArgumentParser()
-            COMMANDS[name].arguments(parser)
+            COMMANDS[name].add_arguments(parser)
             yield "search" if parser.parse_args(words).query else "list", *words
 
 
@@ -132,7 +132,7 @@ def readme_block_examples() -> list[Example]:
 
 
 def demo_examples() -> list[Example]:
-    return [one for command, _ in WORTH_TRYING for one in commands(command)]
+    return [one for command, _ in EXAMPLES for one in commands(command)]
 
 
 @pytest.fixture(scope="module")
@@ -178,9 +178,9 @@ def test_the_titles_with_slips_are_found(person: DemoPerson) -> None:
     page = (ROOT / "docs/browse.md").read_text(encoding="utf-8")
     typed = _SLIPS.search(page)
     assert typed is not None
-    known = listed(ArchiveQueries(str(person.archive)), Scope(""))
+    known = load_titles(ArchiveQueries(str(person.archive)), FolderScope(""))
     for slip in typed.groups():
-        assert any(by_name(known, slip)), slip
+        assert any(match_titles(known, slip)), slip
 
 
 def test_every_example_in_a_block_of_readme_finds_something_in_its_home(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 import retold
 from retold.agents.protocol import Source
 from retold.agents.registry import AGENTS
-from retold.export.transcript import TranscriptOptions, transcript
+from retold.export.transcript import TranscriptOptions, format_transcript
 from retold.model.problem import Problem
 from retold.model.serialization import decode_session
 from retold.projects.resolver import named_paths, recorded_folder
@@ -115,7 +115,9 @@ def test_deep_values_that_can_be_decoded_can_be_told(tmp_path: Path, depth: int)
     if not any(problem.code == "nested-too-deep" for problem in session.problems):
         assert named_paths(session) == ["/home/ann/dev/almanac/x.py"]
     assert b"almanac" in session_json(session) or depth > 400
-    assert list(transcript(session, TranscriptOptions("full", thoughts=True, tokens=True, notices=True)))
+    assert list(
+        format_transcript(session, TranscriptOptions("full", thoughts=True, tokens=True, notices=True))
+    )
     if depth <= 400:
         assert decode_session(session_json(session)) == session
 

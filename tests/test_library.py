@@ -87,7 +87,7 @@ def test_a_name_that_means_none_or_several_is_a_lookup_error(
 
 def test_a_search_tells_where_it_is_said(archive: retold.Archive) -> None:
     (found,) = archive.search("only4")
-    assert isinstance(found, retold.Found)
+    assert isinstance(found, retold.Match)
     assert (found.key, found.title, found.score) == (codex_key(4), "asked tide", 1.0)
     assert (found.project.root, found.ended_at) == (ROOT, archive.session(found.key).ended_at)
     hit = found.hits[0]

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from retold.agents.gemini.timeline import _is_wrapped
+from retold.agents.gemini.messages import _is_wrapped
 from retold.archive.index.tokenizer import _dense_run
 from retold.config import _with_home
 from retold.redaction.placeholders import Placeholders, _mentions
-from retold.redaction.rules import wanted
+from retold.redaction.rules import compile_words
 from retold.search.query import Term
-from retold.search.quick_find import _slips
-from retold.search.results import _Page, _places
+from retold.search.quick_find import _typo_pattern
+from retold.search.results import _occurrences, _SearchText
 from retold.search.text_scan import _letters
-from retold.synchronization.import_selection import label_in, placed
+from retold.synchronization.import_offers import label_of_path, localize_path
 from support.pattern_steps import Growth, Mode, StepCounter
 from support.source_patterns import BuiltPattern, SourcePattern, collect, recorded_patterns
 
@@ -27,11 +27,11 @@ pytestmark = pytest.mark.slow
 CHAINED = frozenset(
     (
         "retold.agents.claude.prompt_text._BLOCK",
-        "retold.agents.claude.prompt_text._INTERRUPTED",
+        "retold.agents.claude.prompt_text._INTERRUPTION",
         "retold.maintenance.json_edit.TRIVIA",
         "retold.maintenance.json_edit._PLAIN",
         "retold.maintenance.json_edit._STRING",
-        "retold.maintenance.json_edit._BESIDE",
+        "retold.maintenance.json_edit._COMMENTS_ON_LINE",
         "retold.maintenance.toml_edit._KEY",
         "retold.search.results._NEXT_WORD",
     )
@@ -39,18 +39,20 @@ CHAINED = frozenset(
 """Patterns of tokenizers: each match begins where the last one ended, and the first failure ends the loop."""
 
 BUILT: dict[BuiltPattern, Callable[[], object] | None] = {
-    BuiltPattern("retold.agents.gemini.timeline", "_is_wrapped"): lambda: _is_wrapped("a b", "<x> a b </x>"),
+    BuiltPattern("retold.agents.gemini.messages", "_is_wrapped"): lambda: _is_wrapped("a b", "<x> a b </x>"),
     BuiltPattern("retold.archive.index.tokenizer", "_dense_run"): _dense_run.__wrapped__,
     BuiltPattern("retold.config", "_with_home"): lambda: _with_home("[homes]\n", "x", "/y"),
-    BuiltPattern("retold.synchronization.import_selection", "label_in"): lambda: label_in("/x/y"),
-    BuiltPattern("retold.synchronization.import_selection", "placed"): lambda: placed("/x/y", "z"),
-    BuiltPattern("retold.search.quick_find", "_slips"): lambda: _slips.__wrapped__("migration"),
-    BuiltPattern("retold.search.results", "_places"): lambda: list(
-        _places(Term("phrase", "plain words", 0), _Page("re\u0301sume\u0301"))
+    BuiltPattern("retold.synchronization.import_offers", "label_in"): lambda: label_of_path("/x/y"),
+    BuiltPattern("retold.synchronization.import_offers", "placed"): lambda: localize_path("/x/y", "z"),
+    BuiltPattern("retold.search.quick_find", "_typo_pattern"): lambda: _typo_pattern.__wrapped__("migration"),
+    BuiltPattern("retold.search.results", "_occurrences"): lambda: list(
+        _occurrences(Term("phrase", "plain words", 0), _SearchText("re\u0301sume\u0301"))
     ),
     BuiltPattern("retold.search.text_scan", "_letters"): lambda: _letters("a.b"),
     BuiltPattern("retold.search.text_scan", "_pattern"): None,  # the user's own
-    BuiltPattern("retold.redaction.rules", "wanted"): lambda: wanted(("kennwort", "key", "token")),
+    BuiltPattern("retold.redaction.rules", "compile_words"): lambda: compile_words(
+        ("kennwort", "key", "token")
+    ),
     BuiltPattern("retold.redaction.placeholders", "_mentions"): lambda: (
         _mentions("max"),
         _mentions("maxine"),

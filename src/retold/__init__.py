@@ -1,4 +1,4 @@
-"""retold keeps, finds and retells the conversations people had with their coding agents.
+"""retold archives, searches and shows conversations with coding agents.
 
 >>> import retold
 >>> for session in retold.read("tests/fixtures/gemini_sample.json"):
@@ -8,12 +8,12 @@ Why does the date parser drop the time zone?
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from retold.agents.registry import NotASession, read
-    from retold.api import Archive, Found, Hit, open, sync  # noqa: A004 - read as `retold.open`
+    from retold.api import Archive, Hit, Match, open, sync  # noqa: A004 - read as `retold.open`
     from retold.model.events import steps
     from retold.model.problem import Problem
     from retold.model.report import Line, Spend
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
         Text,
         Thinking,
         ToolCall,
+        Totals,
+        Usage,
     )
-    from retold.model.usage import Totals, Usage
 
 __version__ = "0.1.0"
 
@@ -38,9 +39,9 @@ _HOMES = {
     "Attachment": "retold.model.session",
     "Context": "retold.model.session",
     "Event": "retold.model.session",
-    "Found": "retold.api",
     "Hit": "retold.api",
     "Line": "retold.model.report",
+    "Match": "retold.api",
     "Message": "retold.model.session",
     "NotASession": "retold.agents.registry",
     "Opaque": "retold.model.session",
@@ -51,8 +52,8 @@ _HOMES = {
     "Text": "retold.model.session",
     "Thinking": "retold.model.session",
     "ToolCall": "retold.model.session",
-    "Totals": "retold.model.usage",
-    "Usage": "retold.model.usage",
+    "Totals": "retold.model.session",
+    "Usage": "retold.model.session",
     "open": "retold.api",
     "read": "retold.agents.registry",
     "steps": "retold.model.events",
@@ -60,7 +61,7 @@ _HOMES = {
 }
 
 __all__ = [
-    "Archive", "Attachment", "Context", "Event", "Found", "Hit", "Line", "Message", "NotASession", "Opaque", "Problem", "Project",
+    "Archive", "Attachment", "Context", "Event", "Hit", "Line", "Match", "Message", "NotASession", "Opaque", "Problem", "Project",
     "Session", "Spend", "Text", "Thinking", "ToolCall", "Totals", "Usage", "__version__", "open", "read", "steps", "sync",
 ]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The archive for programs."""
+"""The public library: open an archive, search it and sync it."""
 
 import os
 from collections.abc import Iterator
@@ -9,59 +9,58 @@ from typing import Any, Self
 import msgspec
 
 from retold.archive.ledger import PRICED_BY
-from retold.archive.store import Store, exists
+from retold.archive.store import Store, archive_exists
 from retold.config import read_config, retold_home
 from retold.model.report import Line
 from retold.model.serialization import decode_summary
 from retold.model.session import Fate, Project, Session, View
-from retold.reports.stats import lines
+from retold.reports.stats import GROUPINGS, ReportQuery, parse_span, report_lines
 from retold.search.engine import Search
 from retold.search.filters import FILTERS, Filters
-from retold.search.listing import named, summaries
-from retold.search.query import parse
-from retold.search.report_query import BY, ReportQuery, span
+from retold.search.listing import list_json, resolve_ids
+from retold.search.query import parse_query
 from retold.search.results import SearchResult
-from retold.search.text_scan import scanned
+from retold.search.text_scan import scan_texts
 from retold.sessions.load import load_session
 from retold.synchronization.fingerprints import CoverageCount
-from retold.synchronization.update import Task, update
+from retold.synchronization.update import SyncOptions, update
 
 _SHOWN = 10
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A place in a conversation where it is said."""
+    """A message of a conversation that matches a search."""
 
     message: str | None
-    """The id of the message; none where the agent gave it none."""
+    """The id of the message, if the agent gave it one."""
     role: str | None
     tool: str | None
-    """The tool whose output it is."""
+    """The tool whose output matches."""
     fate: Fate
     at: datetime | None
     snippet: str
     match: tuple[tuple[int, int], ...]
-    """Where in the snippet the words stand."""
+    """The ranges of the words in the snippet."""
 
 
-class Found(msgspec.Struct, frozen=True):
-    """A conversation that a search found; `archive.session(found.key)` has all of it."""
+class Match(msgspec.Struct, frozen=True):
+    """A conversation that matches a search; `archive.session(match.key)` returns it whole."""
 
     key: str
     title: str | None
     project: Project
     ended_at: datetime | None
     score: float
-    """1 for the best, less for the others."""
+    """1 for the best match, less for the others."""
     hits: tuple[Hit, ...]
 
 
 class Archive:
-    """An open archive: sessions are read when they are asked for, and what was said only with `session`."""
+    """An open archive. Only `session` reads the timeline of a session."""
 
     def __init__(self, folder: str) -> None:
         """Open the archive in a folder; raises FileNotFoundError if there is none."""
-        if not exists(folder):
+        if not archive_exists(folder):
             raise FileNotFoundError(f"no archive in {folder}: `retold sync` or `retold.sync()` makes one")
         self._record = Store(folder)
 
@@ -74,88 +73,87 @@ class Archive:
         self.close()
 
     def close(self) -> None:
-        """Let go of the archive."""
+        """Close the archive."""
         self._record.connection.close()
 
     def sessions(self, *, every_kind: bool = False, **filters: str) -> Iterator[Session]:
-        """Yield conversations without their timelines, the newest first; filters are those of `retold list`.
+        """Yield conversations without their timelines, the newest first; the filters are those of `retold list`.
 
-        With `every_kind` also subagents, checkpoints, captures, and sessions in which nobody spoke.
+        `every_kind` adds subagents, checkpoints, captures, and sessions without a prompt.
         """
-        wanted = _wanted(Filters(), filters, in_messages=False)
-        return map(decode_summary, summaries(self._record, wanted, every_kind=every_kind))
+        chosen = _add_filters(Filters(), filters, in_messages=False)
+        return map(decode_summary, list_json(self._record, chosen, every_kind=every_kind))
 
     def session(self, name: str, view: View = "full") -> Session:
         """Return a session with its timeline: by its key, its native id, or the start of either.
 
-        Raises LookupError if none is meant, or several are.
+        Raises LookupError if no session or several sessions have it.
         """
-        found = named(self._record, name)
+        found = resolve_ids(self._record, name)
         session = load_session(self._record, found[0][0], view) if len(found) == 1 else None
         if session is None:
             several = ": " + ", ".join(key for key, _ in found[:_SHOWN]) if found else ""
             raise LookupError(f"{name} means {len(found)} sessions{several}")
         return session
 
-    def search(self, query: str, limit: int = _SHOWN, **filters: str) -> Iterator[Found]:
-        """Yield the conversations that hold what is asked for, the best first; raises ValueError for an unclear query."""
-        asked = parse(query)
-        wanted = _wanted(Filters(asked.fields), filters, in_messages=True)
-        return map(_found, Search(self._record, asked, wanted).conversations(limit))
+    def search(self, query: str, limit: int = _SHOWN, **filters: str) -> Iterator[Match]:
+        """Yield the conversations that match a query, the best first; raises ValueError for an invalid query."""
+        parsed = parse_query(query)
+        chosen = _add_filters(Filters(parsed.fields), filters, in_messages=True)
+        return map(_make_match, Search(self._record, parsed, chosen).find(limit))
 
     def scan(
         self, text: str, limit: int = _SHOWN, *, is_regex: bool = False, **filters: str
-    ) -> Iterator[Found]:
-        """Yield the conversations in which a text stands anywhere, or a pattern matches, the newest first."""
-        wanted = _wanted(Filters(), filters, in_messages=True)
-        return map(_found, scanned(self._record, text, wanted, limit, is_regex=is_regex))
+    ) -> Iterator[Match]:
+        """Yield the conversations with a text anywhere, or a match of a pattern, the newest first."""
+        chosen = _add_filters(Filters(), filters, in_messages=True)
+        return map(_make_match, scan_texts(self._record, text, chosen, limit, is_regex=is_regex))
 
     def stats(self, by: str = "day", *, utc: bool = False, **filters: str) -> list[Line]:
-        """Return what it cost and how it went: by `day`, `week`, `month`, `model`, `project`, `agent`, `tool` or `session`.
+        """Return the lines of a report by `day`, `week`, `month`, `model`, `project`, `agent`, `tool` or `session`.
 
-        Filters are those of `retold stats`; `since` and `until` mean requests. Raises LookupError where an earlier version
-        left no sums: `retold.sync()` makes them.
+        The filters are those of `retold stats`; `since` and `until` apply to requests. Raises LookupError for an archive of
+        an earlier version without sums: `retold.sync()` makes them.
         """
-        if by not in BY:
-            raise ValueError(f"no report by {by}: there are {', '.join(BY)}")
+        if by not in GROUPINGS:
+            raise ValueError(f"no report by {by}: there are {', '.join(GROUPINGS)}")
         if self._record.fact(PRICED_BY) is None:
             raise LookupError("the archive has no sums yet: retold.sync() makes them")
-        asked = span(filters.pop("since", None), filters.pop("until", None), is_utc=utc)
-        wanted = _wanted(Filters(), filters, in_messages=False)
-        question = ReportQuery(self._record, wanted, asked, filters.get("model"), filters.get("tool"))
-        return lines(question, by)
+        time = parse_span(filters.pop("since", None), filters.pop("until", None), is_utc=utc)
+        chosen = _add_filters(Filters(), filters, in_messages=False)
+        query = ReportQuery(self._record, chosen, time, filters.get("model"), filters.get("tool"))
+        return report_lines(query, by)
 
 
 def open(folder: str | os.PathLike[str] | None = None) -> Archive:  # noqa: A001 - read as `retold.open`
-    """Open the archive: the user's own, or the one in a folder."""
+    """Open the archive in a folder; without one, the user's own."""
     return Archive(os.fspath(folder) if folder is not None else retold_home(os.environ))
 
 
 def sync(folder: str | os.PathLike[str] | None = None) -> CoverageCount:
-    """Bring the archive up to date with what the agents have kept; return how much of it was read."""
-    place = os.fspath(folder) if folder is not None else retold_home(os.environ)
-    config = read_config(place)
-    task = Task(place, os.environ, list(config.homes.items()), (), config.excluded)
-    coverage, _ = update(task, lambda: None, lambda _done, _size: None)
-    return coverage
+    """Bring the archive up to date with the files of the agents; return the counts."""
+    path = os.fspath(folder) if folder is not None else retold_home(os.environ)
+    config = read_config(path)
+    options = SyncOptions(path, os.environ, list(config.homes.items()), (), config.excluded)
+    return update(options, lambda: None, lambda _done, _size: None)[0]
 
 
-def _wanted(wanted: Filters, filters: dict[str, str], *, in_messages: bool) -> Filters:
+def _add_filters(chosen: Filters, filters: dict[str, str], *, in_messages: bool) -> Filters:
     for name, value in filters.items():
         if name not in FILTERS:
             raise TypeError(f"no filter {name}: there are {', '.join(FILTERS)}")
-        wanted.add(name, value, in_messages=in_messages)
-    return wanted
+        chosen.add(name, value, in_messages=in_messages)
+    return chosen
 
 
-def _found(conversation: SearchResult) -> Found:
+def _make_match(result: SearchResult) -> Match:
     hits = tuple(
         Hit(hit.message, hit.role, hit.tool, hit.fate, _time(hit.at), hit.snippet, tuple(hit.matches))
-        for hit in conversation.hits
+        for hit in result.hits
     )
-    project: Any = conversation.project
-    at = _time(conversation.ended_at)
-    return Found(conversation.key, conversation.title, Project(**project), at, conversation.score, hits)
+    project: Any = result.project
+    at = _time(result.ended_at)
+    return Match(result.key, result.title, Project(**project), at, result.score, hits)
 
 
 def _time(text: str | None) -> datetime | None:

@@ -1,4 +1,4 @@
-"""The folder in which retold keeps its own things."""
+"""The folder of the archive, and the settings in its `config.toml`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import os
 import sys
 from collections.abc import Mapping
 
-TYPE_CHECKING = False  # importing typing would cost half a start of Python
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
 
+CONFIG_FILE = "config.toml"
+SETTINGS = ("exclude", "homes")
+
+
 def retold_home(env: Mapping[str, str]) -> str:
-    """Return `RETOLD_HOME`, or the platform's folder for data."""
+    """Return the folder of the archive: `RETOLD_HOME`, or the platform's folder for data."""
     if chosen := env.get("RETOLD_HOME"):
         return chosen
     user = os.path.expanduser("~")
@@ -24,12 +28,8 @@ def retold_home(env: Mapping[str, str]) -> str:
     return os.path.join(env.get("XDG_DATA_HOME") or os.path.join(user, ".local", "share"), "retold")
 
 
-NAME = "config.toml"
-SETTINGS = ("exclude", "homes")
-
-
 class Config:
-    """Homes of other machines by their labels, and projects of which nothing is kept."""
+    """Homes of other machines by their labels, and excluded projects."""
 
     __slots__ = ("excluded", "homes", "unknown")
 
@@ -40,51 +40,53 @@ class Config:
 
 
 def read_config(folder: str) -> Config:
-    """Return what is remembered; raises Stopped for a file that is not as it should be."""
+    """Return the settings in a folder; raises RetoldError for an invalid file."""
     from retold.archive.database import RetoldError
 
-    text = _text(folder)
+    text = _read_text(folder)
     if not text:
         return Config({}, [])
-    told = _parsed(text, folder)
-    homes, excluded = told.get("homes", {}), told.get("exclude", [])
+    settings = _parse(text, folder)
+    homes, excluded = settings.get("homes", {}), settings.get("exclude", [])
     if not isinstance(homes, dict) or not all(isinstance(home, str) for home in homes.values()):
         raise RetoldError(
-            f'{os.path.join(folder, NAME)}: [homes] needs lines such as laptop = "/backup/laptop"'
+            f'{os.path.join(folder, CONFIG_FILE)}: [homes] needs lines such as laptop = "/backup/laptop"'
         )
     if not isinstance(excluded, list) or not all(isinstance(project, str) for project in excluded):
-        raise RetoldError(f'{os.path.join(folder, NAME)}: exclude needs a list such as ["secret-project"]')
-    return Config(homes, excluded, [name for name in told if name not in SETTINGS])
+        raise RetoldError(
+            f'{os.path.join(folder, CONFIG_FILE)}: exclude needs a list such as ["secret-project"]'
+        )
+    return Config(homes, excluded, [name for name in settings if name not in SETTINGS])
 
 
-def keep_home(folder: str, label: str, home: str) -> None:
-    """Remember a labelled home; everything else in the file stays as it was written."""
+def save_home(folder: str, label: str, home: str) -> None:
+    """Write a labelled home into the settings; the rest of the file stays as it is."""
     import tempfile
 
     from retold.archive.database import RetoldError
 
-    wanted = os.path.realpath(home)
-    if read_config(folder).homes.get(label) == wanted:
+    path = os.path.realpath(home)
+    if read_config(folder).homes.get(label) == path:
         return
-    text = _with_home(_text(folder), label, wanted)
-    if _parsed(text, folder)["homes"][label] != wanted:
-        raise RetoldError(f"{os.path.join(folder, NAME)}: [homes] could not be changed")
+    text = _with_home(_read_text(folder), label, path)
+    if _parse(text, folder)["homes"][label] != path:
+        raise RetoldError(f"{os.path.join(folder, CONFIG_FILE)}: [homes] could not be changed")
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    handle, draft = tempfile.mkstemp(dir=folder, prefix=NAME)  # owner-only from the start
+    handle, draft = tempfile.mkstemp(dir=folder, prefix=CONFIG_FILE)  # owner-only from the start
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)
-    os.replace(draft, os.path.join(folder, NAME))
+    os.replace(draft, os.path.join(folder, CONFIG_FILE))
 
 
-def _text(folder: str) -> str:
+def _read_text(folder: str) -> str:
     try:
-        with open(os.path.join(folder, NAME), encoding="utf-8") as file:
+        with open(os.path.join(folder, CONFIG_FILE), encoding="utf-8") as file:
             return file.read()
     except FileNotFoundError:
         return ""
 
 
-def _parsed(text: str, folder: str) -> dict[str, Any]:
+def _parse(text: str, folder: str) -> dict[str, Any]:
     import tomllib
 
     from retold.archive.database import RetoldError
@@ -92,7 +94,7 @@ def _parsed(text: str, folder: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise RetoldError(f"{os.path.join(folder, NAME)}: {error}") from error
+        raise RetoldError(f"{os.path.join(folder, CONFIG_FILE)}: {error}") from error
 
 
 def _with_home(text: str, label: str, home: str) -> str:

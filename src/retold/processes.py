@@ -1,11 +1,11 @@
-"""Child processes of retold: they end when their parent ends, and inherit none of its locks and pipes."""
+"""Child processes: they end when their parent ends, and inherit none of its locks and pipes."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-TYPE_CHECKING = False  # importing typing would cost half a start of Python
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from multiprocessing.process import BaseProcess
@@ -15,17 +15,17 @@ _PR_SET_PDEATHSIG = 1
 """The option of prctl that names the signal which the kernel sends at the parent's death. Linux only."""
 _NAME = "retold-worker"
 PRIVATE: set[int] = set()
-"""Descriptors that no child may hold: the sync lock, and this process's ends of pipes.
+"""Descriptors that a forked child closes: the sync lock, and this process's ends of pipes.
 
-Descriptors of SQLite are not among them. In a forked child, SQLite goes on using those of the parent's connections.
+Descriptors of SQLite are not among them: in a forked child, SQLite continues to use those of the parent's connections.
 """
 
 
 def can_fork() -> bool:
     """Return whether this process may fork: on Linux, with a second core, and while no other thread of Python runs.
 
-    A lock that another thread holds at that moment stays locked in the child for ever. Threads of Arrow do not count:
-    it starts them as it is imported, and a child that writes Parquet needs none of its locks.
+    A lock that another thread has at that moment stays locked in the child forever. Threads of Arrow do not count: it
+    starts them when it is imported, and a child that writes Parquet needs none of its locks.
     """
     threading = sys.modules.get("threading")
     is_alone = threading is None or threading.active_count() == 1
@@ -33,7 +33,7 @@ def can_fork() -> bool:
 
 
 def can_start() -> bool:
-    """Return whether this process may start others: a worker of a pool of `multiprocessing` may not."""
+    """Return whether this process may start others: a worker of a `multiprocessing` pool may not."""
     module = sys.modules.get("multiprocessing.process")
     return module is None or not module.current_process().daemon
 
@@ -57,10 +57,10 @@ def fork(run: Callable[[], object]) -> int:
 
 
 def start(target: Callable[..., object], *arguments: Any) -> BaseProcess:
-    """Start a process that runs a function of a module with these arguments; connections are passed on among them.
+    """Start a process that runs a function of a module; connections may be among the arguments.
 
-    It is forked where `can_fork` holds. Elsewhere it is a new Python, which imports the function's module. It never runs
-    the user's script again, as processes of `multiprocessing` do: the script may be what called us. `can_start` must hold.
+    It is forked if `can_fork` holds. Otherwise it is a new Python, which imports the function's module. Unlike processes of
+    `multiprocessing`, it never runs the user's script again: the script may be our caller. `can_start` must hold.
     """
     from multiprocessing import get_context
 
@@ -84,7 +84,7 @@ def _run(parent: int, is_forked: bool, target: Callable[..., object], arguments:
 
 
 def _isolate(parent: int) -> None:
-    """Let the kernel kill a forked process when its parent dies, and close what is the parent's alone.
+    """Let the kernel kill a forked process when its parent dies, and close the parent's private descriptors.
 
     With the sync lock or the other end of its pipe, a child could outlive its parent and block every later sync.
     """
@@ -114,9 +114,9 @@ def _watch_parent() -> None:
 
 
 def _leave_out_main() -> None:
-    """Let `multiprocessing` tell processes of this name of no main module: they would run the user's script again.
+    """Make `multiprocessing` start our processes without a main module: they would run the user's script again.
 
-    The main module itself stays where it is, because other threads may look things up in it at any moment.
+    The main module itself stays in place, because other threads may use it at any moment.
     """
     from multiprocessing import spawn
 

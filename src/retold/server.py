@@ -1,4 +1,4 @@
-"""How often something may be asked for: a store that empties with each time and fills by itself."""
+"""HTTP on a port of this machine, for `web` and `mcp --http`: rate limits, deadlines of connections, host names, tokens."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
-class Allowance:
-    """So many at once, and so many a second in the long run."""
+class RateLimit:
+    """A token bucket: a number of requests at once, and a number per second in the long run."""
 
     def __init__(self, at_once: float, a_second: float, now: Callable[[], float] = time.monotonic) -> None:
         self._full, self._a_second, self._now = at_once, a_second, now
         self._left, self._at = at_once, now()
 
     def take(self) -> bool:
-        """Take one; tell whether there was one."""
+        """Take a token from the bucket; return whether there was one."""
         now = self._now()
         self._left = min(self._full, self._left + (now - self._at) * self._a_second)
         self._at = now
@@ -37,20 +37,20 @@ class Allowance:
 
 
 PATIENCE = 10.0
-"""Seconds within which a whole request must arrive: the first one, and each later one on a connection that is kept."""
+"""Seconds within which a whole request must arrive: the first of a connection, and each later one."""
 MOST_CONNECTIONS = 128
-"""Connections at the same time: beyond that, whoever has waited longest without asking goes."""
+"""Open connections. Beyond that, the one that has been idle longest is closed."""
 
 
 class ServedConnection(H11Protocol):
-    """Speaks HTTP; uvicorn itself gives somebody who never asks all the time in the world."""
+    """An HTTP connection with a deadline for each request; uvicorn itself waits for the first without limit."""
 
     since = 0.0
-    """When it began, by the clock of the loop."""
+    """Start of the connection, by the clock of the loop."""
     _waiting: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request."""
+        """Start the deadline, and close an idle connection if there are too many."""
         super().connection_made(transport)
         self.since = self.loop.time()
         self._wait_for_request()
@@ -59,13 +59,13 @@ class ServedConnection(H11Protocol):
             min(idle, key=lambda one: one.since, default=self).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
+        """Cancel the deadline."""
         if self._waiting is not None:
             self._waiting.cancel()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
-        """Begin to wait for the next request: uvicorn stops its own clock as soon as one byte of it arrives."""
+        """Start the deadline of the next request: uvicorn's own stops at the first byte."""
         super().on_response_complete()
         if not self.transport.is_closing():
             self._wait_for_request()
@@ -77,7 +77,7 @@ class ServedConnection(H11Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing was asked, or all of it answered."""
+        """Whether there is no request, or it has been answered."""
         cycle: Any = self.cycle
         return cycle is None or bool(cycle.response_complete)
 
@@ -87,21 +87,21 @@ class ServedConnection(H11Protocol):
 
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_USUAL = 80
-"""The port that browsers do not name."""
+_DEFAULT_PORT = 80
+"""Browsers leave this port out of the host name."""
 
 
 class HostNames(msgspec.Struct, frozen=True):
-    """The names of a server on a port."""
+    """The names by which a server on a port may be called."""
 
     port: int
     given: tuple[str, ...] = ()
-    """Names beside those of every machine for itself."""
+    """Names besides the loopback ones."""
     is_open: bool = False
-    """Whether other machines may come, by any address: one of numbers cannot be made to lead elsewhere."""
+    """Whether other machines may call it by any IP address; an address, unlike a name, cannot be rebound by DNS."""
 
     def __contains__(self, host: object) -> bool:
-        """Tell whether this is the host that a browser names where it means this server."""
+        """Return whether a `Host` header names this server."""
         name = self._without_port(str(host).lower())
         if name is None:
             return False
@@ -111,7 +111,7 @@ class HostNames(msgspec.Struct, frozen=True):
     def _without_port(self, host: str) -> str | None:
         name, colon, port = host.rpartition(":")
         if not colon or host.endswith("]"):
-            name, port = host, str(_USUAL)
+            name, port = host, str(_DEFAULT_PORT)
         if port != str(self.port):
             return None
         if name.startswith("[") and name.endswith("]"):
@@ -128,13 +128,13 @@ def _is_number(name: str) -> bool:
 
 
 MOST_HEADER_BYTES = 32_768
-"""Bytes of headers: cookies of all servers of this machine are among them."""
-_CLOSING = 1
-"""Seconds for which open connections are waited for at the end."""
+"""Bytes of headers; they include the cookies of all servers of this machine."""
+_SHUTDOWN_SECONDS = 1
+"""Seconds for which the server waits for open connections at its end."""
 
 
 class LoopbackServer:
-    """An application that is about to be served."""
+    """Serves an application on a socket."""
 
     def __init__(self, app: ASGIApp, bound: socket.socket) -> None:
         self._socket = bound
@@ -144,63 +144,65 @@ class LoopbackServer:
                 http=ServedConnection,
                 access_log=False,
                 log_config=None,
-                log_level="critical",  # what strangers send is not worth a line; our own bugs are told by the answers
+                log_level="critical",  # requests of strangers are not worth a line; answers report our bugs
                 server_header=False,
                 proxy_headers=False,
                 ws="none",
                 h11_max_incomplete_event_size=2 * MOST_HEADER_BYTES,
-                timeout_graceful_shutdown=_CLOSING,
+                timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
             )
         )
 
-    def run(self, begun: Callable[[], None]) -> None:
-        """Serve until the process is told to end; `begun` is called once the port answers."""
-        self._server.begun = begun
+    def run(self, on_start: Callable[[], None]) -> None:
+        """Serve until the process is told to end; call `on_start` once the port answers."""
+        self._server.on_start = on_start
         if current_thread() is main_thread():
-            # To be terminated is to end as with Ctrl-C: what has to be cleared away is.
+            # SIGTERM ends as Ctrl-C does, so that temporary files are removed.
             signal.signal(signal.SIGTERM, signal.default_int_handler)
         with suppress(KeyboardInterrupt):
             asyncio.run(self._server.serve(sockets=[self._socket]))
 
     def end(self) -> None:
-        """End it from another thread."""
+        """Stop the server; may be called from another thread."""
         self._server.should_exit = True
 
 
 class _Server(uvicorn.Server):
-    begun: Callable[[], None] | None = None
+    on_start: Callable[[], None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if self.begun is not None:
-            self.begun()
+        if self.on_start is not None:
+            self.on_start()
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """Return a socket at an address, 0 is any free port; raises OSError if that cannot be had."""
+def bind_socket(host: str, port: int) -> socket.socket:
+    """Return a socket at an address; port 0 is any free port. Raises OSError if the address cannot be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Said to be TCP: only then asyncio sends answers at once, where else the last piece waits for 40 ms.
-    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    if hasattr(socket, "SO_EXCLUSIVEADDRUSE"):  # on Windows others could else take the same port
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+    # With the protocol given, asyncio sets TCP_NODELAY; without it, the last piece of an answer waits for 40 ms.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    if hasattr(
+        socket, "SO_EXCLUSIVEADDRUSE"
+    ):  # on Windows another process could take the same port otherwise
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
     else:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((host, port))
+        bound.bind((host, port))
     except (OSError, OverflowError):
-        made.close()
+        bound.close()
         raise
-    return made
+    return bound
 
 
 SHORTEST = 16
-"""Characters of such a token: a shorter one can be guessed."""
+"""Characters of a token, at least: a shorter one can be guessed."""
 FEWEST = 6
-"""How many of these differ: a row of one letter can be guessed, too."""
+"""Different characters of a token, at least: one repeated letter can be guessed."""
 
 
-def weakness(token: str) -> str | None:
-    """Return why others could guess a token; None if they could not."""
+def token_weakness(token: str) -> str | None:
+    """Return why a token can be guessed; None if it cannot."""
     if len(token) < SHORTEST:
         return f"too short: at least {SHORTEST} characters"
     if len(set(token)) < FEWEST:

@@ -22,7 +22,7 @@ from retold.agents.protocol import Agent, AgentHome, Reading, Source
 from retold.agents.registry import AGENTS
 from retold.lake.remote import RemoteDisk
 from retold.model.problem import Problem
-from retold.model.serialization import as_builtins
+from retold.model.serialization import to_builtins
 from retold.model.session import Session
 from retold.reading.disk import DISK, Disk
 from support import cases
@@ -113,7 +113,7 @@ def test_arbitrary_bytes_never_raise(agent: Agent, data: bytes, tmp_path: Path) 
 @given(data=damaged_files())
 def test_damaged_files_never_raise_and_can_be_serialised(agent: Agent, data: bytes, tmp_path: Path) -> None:
     for session in read_bytes(agent, tmp_path / "session-x.jsonl", data):
-        as_builtins(session)
+        to_builtins(session)
 
 
 @every_agent
@@ -129,7 +129,9 @@ def check_the_same_bytes_give_the_same_session(agent: Agent, case: str, folder: 
         first, second = agent.read(source), agent.read(source)
         assert join_all(agent, first) == join_all(agent, second), file
         if not isinstance(first, Problem) and not isinstance(second, Problem):
-            assert [agent.group(reading) for reading in first] == [agent.group(reading) for reading in second]
+            assert [agent.group_key(reading) for reading in first] == [
+                agent.group_key(reading) for reading in second
+            ]
 
 
 def check_a_file_cut_anywhere_is_read_or_refused(agent: Agent, case: str, folder: Path) -> None:
@@ -195,21 +197,21 @@ def check_a_file_that_grows_stays_in_its_group(agent: Agent, case: str, folder: 
             with located(file, cut):
                 part = agent.read(Source(folder / file))
                 if cut >= first_line and not isinstance(part, Problem) and part[0].native_id is not None:
-                    assert agent.group(part[0]) == agent.group(whole[0])
+                    assert agent.group_key(part[0]) == agent.group_key(whole[0])
 
 
 def read_everything(agent: Agent, case: str, folder: Path, disk: Disk) -> list[Any]:
     """Return everything that an agent finds and reads in a case through a disk."""
-    homes = [*agent.homes({"HOME": str(folder), "GEMINI_CLI_HOME": str(folder)}, disk)]
-    home = agent.home_in(folder, disk) or AgentHome(folder, folder, disk=disk)
+    homes = [*agent.find_homes({"HOME": str(folder), "GEMINI_CLI_HOME": str(folder)}, disk)]
+    home = agent.find_home(folder, disk) or AgentHome(folder, folder, disk=disk)
     found = [
         one if isinstance(one, Problem) else (one.path, one.cluster)
         for known in (home, *homes)
-        for one in agent.find(known)
+        for one in agent.find_sources(known)
     ]
     sources = [Source(folder / file, home) for file in cases.input_files(case)]
     sessions = [join_all(agent, agent.read(source)) for source in sources]
-    return [home.path, home.sessions, found, list(agent.clues(home)), sessions]
+    return [home.path, home.sessions, found, list(agent.find_clues(home)), sessions]
 
 
 def check_files_in_memory_are_read_as_those_on_disk(agent: Agent, case: str, folder: Path) -> None:
@@ -240,7 +242,7 @@ def check_related_sessions_keep_their_order(agent: Agent, case: str, folder: Pat
     for file in cases.input_files(case):
         found = agent.read(Source(folder / file))
         for reading in () if isinstance(found, Problem) else found:
-            groups[agent.group(reading)].append(reading)
+            groups[agent.group_key(reading)].append(reading)
     sessions = [agent.join(group) for group in groups.values()]
     # Both orders are tried: children may stand before their parents.
     for family in (sessions, sessions[::-1]):
@@ -259,7 +261,7 @@ def check_an_unknown_record_is_kept_and_reported(agent: Agent, case: str, folder
         for line in range(1, len(lines)):
             with located(file, line):
                 sessions = read_bytes(agent, folder / file, b"".join([*lines[:line], unknown, *lines[line:]]))
-                is_kept = any(MARK in text for session in sessions for text in strings(as_builtins(session)))
+                is_kept = any(MARK in text for session in sessions for text in strings(to_builtins(session)))
                 is_reported = any(
                     problem.line == line + 1 for session in sessions for problem in session.problems
                 )
@@ -297,7 +299,7 @@ def test_every_check_is_in_the_contract() -> None:
 
 def session_texts(session: Session) -> Iterator[str]:
     """Yield every text of a session, and the texts of each message's parts joined as they were before the split."""
-    tree = as_builtins(session)
+    tree = to_builtins(session)
     yield from strings(tree)
     for entry in tree["timeline"]:
         yield "".join(part.get("text") or "" for part in entry.get("parts", ()))

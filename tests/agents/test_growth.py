@@ -10,11 +10,11 @@ import pytest
 
 import retold
 from retold.agents import claude
-from retold.agents.gemini import home_in, remains
+from retold.agents.gemini import find_home, find_leftovers
 from retold.agents.gemini.state import Version, add_version
-from retold.agents.protocol import Reading, Remains, Source
+from retold.agents.protocol import Leftover, Reading, Source
 from retold.model.problem import Problem
-from retold.model.serialization import as_builtins
+from retold.model.serialization import to_builtins
 from retold.model.session import Entry, Message, Part, Session, ToolCall
 from retold.reading.disk import DISK
 from support.step_counter import assert_linear
@@ -266,7 +266,7 @@ def test_a_new_version_of_a_message_copies_few_of_the_others() -> None:
 
 
 def test_outputs_are_compared_with_many_sessions_in_linear_time(tmp_path: Path) -> None:
-    def prepare(size: int) -> Callable[[], list[Remains]]:
+    def prepare(size: int) -> Callable[[], list[Leftover]]:
         project = tmp_path / str(size) / ".gemini" / "tmp" / "almanac"
         for number in range(size):
             outputs = project / "tool-outputs" / f"session-{number:08x}-0000-4000-8000-000000000000"
@@ -275,17 +275,17 @@ def test_outputs_are_compared_with_many_sessions_in_linear_time(tmp_path: Path) 
             chat = project / "chats" / f"session-2026-03-01T09-00-{number // 2:08x}.jsonl"
             chat.parent.mkdir(exist_ok=True)
             chat.touch()
-        home = home_in(tmp_path / str(size), DISK)
+        home = find_home(tmp_path / str(size), DISK)
         assert home is not None
-        return lambda: list(remains(home))
+        return lambda: list(find_leftovers(home))
 
     assert len(prepare(9)()) == 4
     assert_linear(prepare, 40)
 
 
 SHORT_COPIES = {
-    ("agents/gemini/restore_plan.py", "parts"),  # a new list for each record
-    ("reading/json_decode.py", "mended"),  # two at most
+    ("agents/gemini/restore.py", "parts"),  # a new list for each record
+    ("reading/json_decode.py", "repairs"),  # two at most
 }
 """Copies in loops that do not grow with the loop, by module and variable."""
 
@@ -393,7 +393,7 @@ def parts_of(entry: Entry) -> tuple[Part, ...]:
 
 
 def assert_told(session: Session, texts: list[str]) -> None:
-    told = json.dumps(as_builtins(session))
+    told = json.dumps(to_builtins(session))
     assert [text for text in texts if text not in told] == []
 
 

@@ -13,14 +13,14 @@ import pytest
 
 from retold.agents.protocol import Agent, Reading, Source
 from retold.agents.registry import AGENTS
-from retold.archive.index.documents import documents
-from retold.archive.rows import rows_of
-from retold.export.transcript import TranscriptOptions, transcript
-from retold.insights.digest import gleaned
+from retold.archive.index.documents import make_documents
+from retold.archive.rows import make_session_rows
+from retold.export.transcript import TranscriptOptions, format_transcript
+from retold.insights.digest import collect_insights
 from retold.model.problem import Problem
 from retold.model.session import Session
-from retold.reading.own_exports import told_sessions
-from retold.sessions.conversations import Scraps, conversations
+from retold.reading.own_exports import read_own_export
+from retold.sessions.conversations import Scraps, join_conversations
 from support.mutations import case_files, exported_files, mutated
 from support.session_json import session_json
 
@@ -40,24 +40,26 @@ def check(agent: Agent, paths: Sequence[Path], chance: Random) -> None:
         found = agent.read(source)
         readings += [] if isinstance(found, Problem) else found
     for view in ("full", "active"):
-        for _, _, session in conversations(agent, readings, Scraps(), view):
+        for _, _, session in join_conversations(agent, readings, Scraps(), view):
             check_session(session, is_shown=chance.random() < 0.1)
 
 
 def check_session(session: Session, *, is_shown: bool) -> None:
     """Make everything of a session that is kept; also what is shown of it, which takes longer."""
     assert session_json(session)
-    rows_of(session, 1, b"", None, ())
-    for spoken in documents(session):
+    make_session_rows(session, 1, b"", None, ())
+    for spoken in make_documents(session):
         assert spoken.docs is not None
     if is_shown:
-        gleaned(session.timeline)
-        assert list(transcript(session, TranscriptOptions("full", thoughts=True, tokens=True, notices=True)))
+        collect_insights(session.timeline)
+        assert list(
+            format_transcript(session, TranscriptOptions("full", thoughts=True, tokens=True, notices=True))
+        )
 
 
 def check_exports(path: Path) -> None:
     for view in ("full", "active"):
-        found = told_sessions(path, view)
+        found = read_own_export(path, view)
         for session in found if isinstance(found, list) else ():
             check_session(session, is_shown=True)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from retold.archive.database import IndexDamagedError, index_trouble
+from retold.archive.database import IndexDamagedError, as_index_error
 from retold.archive.schema import STEPS
 from retold.archive.store import Store
 from support.conversation_files import FORMS, dice, turns
@@ -180,7 +180,7 @@ def test_an_index_that_cannot_be_written_is_not_removed(person: Person) -> None:
     ],
 )  # fmt: skip
 def test_only_wrong_content_is_damage(error: type[apsw.Error], is_damage: bool) -> None:  # noqa: FBT001 - a case
-    assert isinstance(index_trouble(error("told"), "text-0.db"), IndexDamagedError) == is_damage
+    assert isinstance(as_index_error(error("told"), "text-0.db"), IndexDamagedError) == is_damage
 
 
 def test_a_damaged_archive_does_not_cost_the_index(person: Person) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from retold.archive.examination import damage, examine
+from retold.archive.examination import examine, find_damage
 from retold.archive.store import Store
 from support.conversation_files import FORMS, dice, turns
 from support.person import CommandResult, Person
@@ -89,7 +89,7 @@ def digest(person: Person) -> str:
 
 def test_a_whole_archive_has_no_faults(person: Person) -> None:
     assert faults(person) == faults(person, "--full") == {}
-    assert damage(str(person.archive)) is None
+    assert find_damage(str(person.archive)) is None
 
 
 HARMS: dict[str, Callable[[Person, int], object]] = {

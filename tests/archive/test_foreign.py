@@ -12,7 +12,7 @@ from typing import BinaryIO
 import pytest
 import zstandard
 
-from retold.archive.foreign import sweep
+from retold.archive.foreign import remove_copies
 from retold.archive.schema import STEPS
 from retold.archive.store import digest
 from support.conversation_files import FORMS, turns
@@ -137,7 +137,7 @@ def with_pages_of_two_tables(connection: sqlite3.Connection) -> None:
 
 
 def with_no_text_in_the_schema(connection: sqlite3.Connection) -> None:
-    connection.execute("CREATE TRIGGER late AFTER INSERT ON names BEGIN SELECT 1; END")
+    connection.execute("CREATE TRIGGER late AFTER INSERT ON titles BEGIN SELECT 1; END")
     connection.execute("PRAGMA writable_schema = 1")
     connection.execute("UPDATE sqlite_schema SET sql = sql || CAST(x'2d2dff' AS TEXT) WHERE name = 'late'")
 
@@ -156,7 +156,7 @@ HARMS: dict[str, Harm] = {
     "a bomb": with_a_bomb,
     "an honest bomb": with_an_honest_bomb,
     "an agent that is bytes": tampered("UPDATE sources SET agent = x'07'"),
-    "a title that is bytes": tampered("INSERT INTO names VALUES (1, x'ff')"),
+    "a title that is bytes": tampered("INSERT INTO titles VALUES (1, x'ff')"),
     "a root that is bytes": tampered("INSERT INTO clues VALUES ('/home', NULL, x'ff', 'recorded')"),
     "a key of a project that is bytes": tampered(
         "INSERT INTO clues VALUES ('/home', x'ff', '/x', 'recorded')"
@@ -167,9 +167,9 @@ HARMS: dict[str, Harm] = {
     "a size that is a word": tampered("UPDATE originals SET size = 'many'"),
     "a size below nothing": tampered("UPDATE originals SET size = -1"),
     "a time that is a word": tampered("UPDATE originals SET modified_ns = 'late'"),
-    "a session whose name is a word": tampered("UPDATE sessions SET name = 'perigee' WHERE id = 1"),
+    "a session whose name is a word": tampered("UPDATE sessions SET uid = 'perigee' WHERE id = 1"),
     "a title that is too long for any": tampered(
-        "INSERT INTO names VALUES (1, printf('%.*c', 17000000, 'x'))"
+        "INSERT INTO titles VALUES (1, printf('%.*c', 17000000, 'x'))"
     ),
     "a chunk that is named over and over": with_one_chunk_for_all,
     "chunks of next to nothing": with_chunks_of_nothing,
@@ -182,7 +182,7 @@ HARMS |= {
     for column in ("agent", "home", "folder", "label", "path", "cluster")
 }
 HARMS |= {
-    "no text for a title": tampered("INSERT INTO names VALUES (1, CAST(x'ff' AS TEXT))"),
+    "no text for a title": tampered("INSERT INTO titles VALUES (1, CAST(x'ff' AS TEXT))"),
     "no text for a tag": tampered("INSERT INTO tags VALUES (1, CAST(x'ff' AS TEXT))"),
     "no text for a root": tampered(
         "INSERT INTO clues VALUES ('/home', NULL, CAST(x'ff' AS TEXT), 'recorded')"
@@ -240,7 +240,7 @@ def test_files_that_no_agent_keeps_are_left_out_and_told(ann: Person, ben: Perso
     path = harmed(
         ben,
         tampered(
-            "UPDATE sources SET path = ? WHERE path LIKE '%.codex%' AND NOT is_beside", STRANGE[strange]
+            "UPDATE sources SET path = ? WHERE path LIKE '%.codex%' AND NOT is_companion", STRANGE[strange]
         ),
     )
     done = ann.run("import", str(path), "--json")
@@ -284,7 +284,7 @@ def with_a_log(person: Person, copy: Path) -> Path:
     """Copy an archive as somebody does while its owner writes: something waits in the log beside it."""
     connection = sqlite3.connect(person.archive / "archive.db")
     connection.execute("PRAGMA wal_autocheckpoint = 0")
-    connection.execute("INSERT INTO names SELECT name, 'Waiting' FROM sessions WHERE agent = 'codex'")
+    connection.execute("INSERT INTO titles SELECT uid, 'Waiting' FROM sessions WHERE agent = 'codex'")
     connection.commit()
     copy.mkdir()
     for name in ("archive.db", "archive.db-wal"):
@@ -312,7 +312,7 @@ def test_a_trial_reads_it_elsewhere_where_no_import_sweeps_it_away(
 
     def swept(theirs: BinaryIO, ours: BinaryIO) -> None:
         ours.write(theirs.read())
-        sweep(str(cy.archive))
+        remove_copies(str(cy.archive))
         modes.extend(stat.S_IMODE(path.stat().st_mode) for path in system.iterdir())
 
     monkeypatch.setattr("retold.archive.foreign.shutil.copyfileobj", swept)
@@ -373,7 +373,10 @@ def test_an_archive_of_the_first_version_is_read(ann: Person, ben: Person, tmp_p
     connection.executescript(STEPS[0])
     connection.execute("ATTACH ? AS new", (str(ben.archive / "archive.db"),))
     for table in ("sources", "originals", "pieces", "chunks", "clues"):
-        columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
+        count = len(
+            list(connection.execute(f"PRAGMA main.table_info({table})"))
+        )  # later steps added columns at the end
+        columns = ", ".join([row[1] for row in connection.execute(f"PRAGMA new.table_info({table})")][:count])
         connection.execute(f"INSERT INTO {table} SELECT {columns} FROM new.{table}")  # noqa: S608 - ours
     connection.commit()
     connection.execute("DETACH new")

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 
-from retold.archive.index.documents import TextLocator, documents
+from retold.archive.index.documents import TextLocator, make_documents
 from support.full_session import session, user
 from support.step_counter import assert_linear
 
@@ -20,8 +20,8 @@ def test_a_text_of_any_version_is_found() -> None:
     held = originals(30)
     finder = TextLocator(held)
     said = session(*(user(number + 1, f"only in version {number}.") for number in range(30)))
-    for number, spoken in enumerate(documents(said)):
-        (regions,) = finder.regions(spoken)
+    for number, spoken in enumerate(make_documents(said)):
+        (regions,) = finder.locate(spoken)
         place, start, size = (int(part, 16) for part in regions.split()[0].split("."))
         assert place == number
         assert held[place][1][start : start + size] == f"only in version {number}.".encode()
@@ -31,7 +31,9 @@ def test_a_text_of_any_version_is_found() -> None:
 def test_many_versions_are_looked_through_in_linear_time() -> None:
     def prepare(size: int) -> Callable[[], object]:
         finder, held = TextLocator(originals(size)), range(size)
-        said = list(documents(session(*(user(number + 1, f"only in version {number}.") for number in held))))
-        return lambda: [finder.regions(spoken) for spoken in said]
+        said = list(
+            make_documents(session(*(user(number + 1, f"only in version {number}.") for number in held)))
+        )
+        return lambda: [finder.locate(spoken) for spoken in said]
 
     assert_linear(prepare, 400)

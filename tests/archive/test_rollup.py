@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from retold.archive.schema import STEPS
 from retold.archive.store import Store
 from retold.demo.home import make_home
-from retold.model.report import FIGURES
+from retold.model import FIGURES
 from support.gemini_home import GeminiHome, call, gemini, user
-from support.person import Json, Person
+from support.person import Json, Person, renames_undone
 
 QUARTER = 900 * 10**6
 AWAY = 300 * 10**6
@@ -52,8 +53,8 @@ def summed_ledger(person: Person) -> dict[tuple[Any, ...], list[int | None]]:
 
 
 def rolled_ledger(person: Person) -> dict[tuple[Any, ...], list[int | None]]:
-    figures = ", ".join(f"spent.{figure}" for figure in FIGURES)
-    asked = f"SELECT key, quarter, model, spent.estimated, requests, unpriced, {figures}, micros, spent.picos FROM spent JOIN sessions ON id = session"  # noqa: S608 - ours
+    figures = ", ".join(f"request_sums.{figure}" for figure in FIGURES)
+    asked = f"SELECT key, quarter, model, request_sums.estimated, requests, unpriced, {figures}, micros, request_sums.picos FROM request_sums JOIN sessions ON id = session"  # noqa: S608 - ours
     return {
         tuple(which): [*counted, None if whole is None else whole * 10**6 + rest]
         for *which, requests, unpriced, a, b, c, d, e, f, g, h, whole, rest in rows(person, asked)
@@ -89,7 +90,7 @@ def assert_equal(person: Person) -> None:
     sessions = person.sessions()
     tools: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
     for key, tool, calls, errors in rows(
-        person, "SELECT key, tool, calls, errors FROM used JOIN sessions ON id = session"
+        person, "SELECT key, tool, calls, errors FROM tool_sums JOIN sessions ON id = session"
     ):
         tools[key][tool, "calls"] += calls
         tools[key][tool, "errors"] += errors
@@ -97,12 +98,14 @@ def assert_equal(person: Person) -> None:
         key: counted
         for key, *counted in rows(
             person,
-            "SELECT key, sum(prompts), sum(active_ms), sum(compactions) FROM worked JOIN sessions ON id = session GROUP BY key",
+            "SELECT key, sum(prompts), sum(active_ms), sum(compactions) FROM activity_sums JOIN sessions ON id = session GROUP BY key",
         )
     }
-    assert rows(person, "SELECT session, sum(calls), sum(errors), sum(retries) FROM used GROUP BY 1") == rows(
+    assert rows(
+        person, "SELECT session, sum(calls), sum(errors), sum(retries) FROM tool_sums GROUP BY 1"
+    ) == rows(
         person,
-        "SELECT session, sum(calls), sum(errors), sum(retries) FROM worked GROUP BY 1 HAVING sum(calls) > 0",
+        "SELECT session, sum(calls), sum(errors), sum(retries) FROM activity_sums GROUP BY 1 HAVING sum(calls) > 0",
     )
     assert sessions
     for key, session in sessions.items():
@@ -167,7 +170,7 @@ def test_a_retry_is_a_call_of_a_tool_that_had_failed(tmp_path: Path) -> None:
     home.lines("den", 1, 1, [user("u1", 1, "Hello"), gemini("g1", 2, "Hi.", calls)], kind="main")
     person = Person(home.folder)
     person.sync()
-    asked = "SELECT tool, sum(calls), sum(errors), sum(retries) FROM used GROUP BY tool ORDER BY tool"
+    asked = "SELECT tool, sum(calls), sum(errors), sum(retries) FROM tool_sums GROUP BY tool ORDER BY tool"
     assert rows(person, asked) == [("grep", 2, 1, 0), ("shell", 4, 2, 2)]
 
 
@@ -177,7 +180,9 @@ def test_a_pause_is_no_work(tmp_path: Path) -> None:
     home.lines("den", 1, 1, [user(f"u{minute}", minute, "Hello") for minute in minutes], kind="main")
     person = Person(home.folder)
     person.sync()
-    assert rows(person, "SELECT sum(active_ms), sum(prompts) FROM worked") == [((1 + 5 + 1) * 60_000, 5)]
+    assert rows(person, "SELECT sum(active_ms), sum(prompts) FROM activity_sums") == [
+        ((1 + 5 + 1) * 60_000, 5)
+    ]
 
 
 @pytest.mark.parametrize("tokens", [10**30, 2**63 - 1, 2**62, 10**13])
@@ -188,7 +193,7 @@ def test_figures_that_nobody_believes_stop_nothing(tmp_path: Path, tokens: int) 
     home.lines("den", 1, 1, [user("u1", 1, "Hello"), *answers], kind="main")
     person = Person(home.folder)
     person.sync()
-    assert rows(person, "SELECT requests, unpriced, input FROM spent") == [(20, 20, 20 * 10**12)]
+    assert rows(person, "SELECT requests, unpriced, input FROM request_sums") == [(20, 20, 20 * 10**12)]
 
 
 def test_without_times_work_counts_when_the_session_began(tmp_path: Path) -> None:
@@ -199,7 +204,7 @@ def test_without_times_work_counts_when_the_session_began(tmp_path: Path) -> Non
     person.sync()
     began = micros("2026-03-01T09:31:00Z")
     assert began is not None
-    assert rows(person, "SELECT quarter, requests FROM spent") == [(began // QUARTER, 1)]
+    assert rows(person, "SELECT quarter, requests FROM request_sums") == [(began // QUARTER, 1)]
 
 
 def test_an_archive_of_an_earlier_version_gets_its_sums_by_a_sync(tmp_path: Path) -> None:
@@ -208,6 +213,8 @@ def test_an_archive_of_an_earlier_version_gets_its_sums_by_a_sync(tmp_path: Path
     person = Person(home.folder)
     person.sync()
     with Store(str(person.archive), can_write=True) as record:
+        for asked in renames_undone(STEPS[-1]):
+            record.connection.execute(asked)
         for table in ("spent", "used", "worked", "rates", "hidden"):
             record.connection.execute(f"DROP TABLE {table}")
         record.connection.execute("ALTER TABLE requests DROP COLUMN picos")

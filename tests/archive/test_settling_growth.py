@@ -39,7 +39,7 @@ def sqlite_steps(folder: Path, sizes: list[int]) -> int:
     archive = sync_archive(folder / "archive", {"HOME": str(folder / "home")})
     with Store(archive.folder, can_write=True) as record:
         sessions = [one for (one,) in record.rows("SELECT id FROM sessions")]
-        assert len(list(record.rows("SELECT 1 FROM messages WHERE name IS NOT NULL"))) >= sum(sizes)
+        assert len(list(record.rows("SELECT 1 FROM messages WHERE uid IS NOT NULL"))) >= sum(sizes)
         steps = 0
 
         def count() -> bool:

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from retold.archive.annotations import remove_forgotten
-from retold.archive.keyed_hashes import KeyedSet
+from retold.archive.annotations import KeyedSet, remove_forgotten
 from retold.archive.store import digest
 
 GONE, KEPT = {"sessionId": "heron", "message": "forget"}, {"sessionId": "otter", "message": "keep"}

@@ -18,13 +18,12 @@ from hypothesis import strategies as st
 
 from retold.archive import sql
 from retold.archive.database import RetoldError
-from retold.archive.sql import LACKING, MORE, VIEWS, QueryClock, QueryResult, columns_of
-from retold.archive.store import Store, packed_summary, summary_of
-from retold.lake.rows import rows_of
-from retold.lake.session_rows import RowSource, UnreadFile
-from retold.model.report import FIGURES
-from retold.model.serialization import time_text
-from retold.model.session import COPIES, is_spoken
+from retold.archive.sql import EXTRA_COLUMNS, MISSING_COLUMNS, VIEWS, QueryClock, QueryResult, view_columns
+from retold.archive.store import Store, pack_summary, unpack_summary
+from retold.lake.session_rows import RowSource, UnreadFile, table_rows
+from retold.model import FIGURES
+from retold.model.serialization import format_utc
+from retold.model.session import COPY_KINDS, is_spoken
 from retold.model.tables import FILES, STRINGS, TABLES, Column
 from support.conversation_files import FORMS, turns
 from support.demo_person import DemoPerson
@@ -72,7 +71,7 @@ def home(request: pytest.FixtureRequest, mixed: SyncedArchive, demo_env: dict[st
 
 
 def test_there_is_a_view_for_each_table_but_that_of_events() -> None:
-    assert set(VIEWS) == set(LACKING) == TABLES.keys() - {"events"}
+    assert set(VIEWS) == set(MISSING_COLUMNS) == TABLES.keys() - {"events"}
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -83,16 +82,16 @@ def test_a_view_has_the_columns_of_its_table_in_their_order_but_for_those_it_say
     with Store(mixed.folder) as record, QueryResult(record, query, {}, QueryClock(9)) as found:
         names = found.names
     known = [column.name for column in TABLES[view].columns if not column.is_said]
-    more = [column.name for column in MORE.get(view, ())]
-    assert names == [*(name for name in known if name not in LACKING[view]), *more]
-    assert names == [column.name for column in columns_of(view)]
-    assert not LACKING[view].keys() - set(known), "only a column that there is can be lacking"
-    assert all(LACKING[view].values())
+    more = [column.name for column in EXTRA_COLUMNS.get(view, ())]
+    assert names == [*(name for name in known if name not in MISSING_COLUMNS[view]), *more]
+    assert names == [column.name for column in view_columns(view)]
+    assert not MISSING_COLUMNS[view].keys() - set(known), "only a column that there is can be lacking"
+    assert all(MISSING_COLUMNS[view].values())
     assert not set(more) & set(TABLES[view].names)
 
 
 def test_what_is_lacking_is_no_more_than_this() -> None:
-    assert {view: sorted(lacking) for view, lacking in LACKING.items() if lacking} == {
+    assert {view: sorted(lacking) for view, lacking in MISSING_COLUMNS.items() if lacking} == {
         "messages": ["request"],
         "tool_calls": ["call", "child", "exit_code", "native_status"],
         "requests": ["request"],
@@ -118,14 +117,14 @@ def tables_of(home: SyncedArchive, name: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of a table as sessions make them, in the words of the views."""
     columns = {column.name: column for column in TABLES[name].columns}
     with Store(home.folder) as record:
-        known = dict(record.rows("SELECT key, name FROM sessions"))
+        known = dict(record.rows("SELECT key, uid FROM sessions"))
         labels = dict(record.rows("SELECT path, label FROM sources"))
     tellings: list[RowSource | UnreadFile] = [
         RowSource(session, known[session.key]) for session in home.sessions()
     ]
     tellings += [UnreadFile("gemini", labels[one.path], one) for one in home.refusals()]
     for told in tellings:
-        for row in rows_of(name, told):
+        for row in table_rows(name, told):
             yield {
                 column.name: in_sql(value, column)
                 for column, value in zip(columns.values(), row, strict=True)
@@ -142,7 +141,7 @@ def _only_in_view(name: str, told: RowSource | UnreadFile) -> dict[str, Any]:
 def in_sql(value: object, column: Column) -> object:
     match value:
         case datetime():
-            return time_text(value)
+            return format_utc(value)
         case Decimal():
             return float(value)
         case bool():
@@ -154,14 +153,14 @@ def in_sql(value: object, column: Column) -> object:
 
 @pytest.mark.parametrize("view", [view for view in VIEWS if view not in ("requests", "files_touched")])
 def test_a_view_holds_what_its_table_does(view: str, home: SyncedArchive) -> None:
-    names = [column.name for column in columns_of(view)]
+    names = [column.name for column in view_columns(view)]
     expected = Counter(tuple(row[name] for name in names) for row in tables_of(home, view))
     assert Counter(answer(home.folder, f"SELECT * FROM {view}")) == expected  # noqa: S608 - ours
 
 
 def test_requests_are_those_of_the_table_and_copies_have_none(home: SyncedArchive) -> None:
-    names = [column.name for column in columns_of("requests") if column.name != "cost_usd"]
-    copies = {session.key for session in home.sessions() if session.kind in COPIES}
+    names = [column.name for column in view_columns("requests") if column.name != "cost_usd"]
+    copies = {session.key for session in home.sessions() if session.kind in COPY_KINDS}
     rows = list(tables_of(home, "requests"))
     found = answer(home.folder, f"SELECT {', '.join(names)} FROM requests")  # noqa: S608 - ours
     assert Counter(found) == Counter(tuple(row[name] for name in names) for row in rows)
@@ -272,9 +271,9 @@ def test_a_session_is_unpacked_only_where_that_is_asked_for(
 
     def counted(packed: bytes) -> str:
         calls.append(packed)
-        return summary_of(packed)
+        return unpack_summary(packed)
 
-    monkeypatch.setattr(sql, "summary_of", counted)
+    monkeypatch.setattr(sql, "unpack_summary", counted)
     assert answer(mixed.folder, query)
     assert len(calls) == (count if unpacked == "sessions" else unpacked)
 
@@ -346,7 +345,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 @example(1_772_355_600_123_456)
 def test_times_are_told_as_everywhere(at: int) -> None:
     told = apsw.Connection(":memory:").execute(f"SELECT {sql._time('?1')}", (at,)).get  # noqa: SLF001 - ours
-    assert told == time_text(EPOCH + timedelta(microseconds=at))
+    assert told == format_utc(EPOCH + timedelta(microseconds=at))
 
 
 def test_what_is_nested_deeper_than_sqlite_reads_hides_nothing(tmp_path: Path) -> None:
@@ -354,8 +353,8 @@ def test_what_is_nested_deeper_than_sqlite_reads_hides_nothing(tmp_path: Path) -
     FORMS["gemini-json"].write(person.folder, 1, turns("heron"))
     person.sync()
     with Store(str(person.archive), can_write=True) as record:
-        text = summary_of(next(record.rows("SELECT packed FROM summaries"))[0])
+        text = unpack_summary(next(record.rows("SELECT packed FROM summaries"))[0])
         deep = '"extra":{"deep":' + "[" * 3000 + "]" * 3000 + "}}"
         head = text[: text.index('"extra":')]
-        record.connection.execute("UPDATE summaries SET packed = ?", (packed_summary(head + deep),))
+        record.connection.execute("UPDATE summaries SET packed = ?", (pack_summary(head + deep),))
     assert answer(person.archive, "SELECT first_prompt FROM sessions") == [("asked heron",)]

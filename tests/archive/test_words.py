@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from retold.archive.index.tokenizer import (
     ACCENTS,
     IdentifierParts,
-    cuts,
+    find_part_spans,
     fold,
-    leveled,
-    normal,
-    part_spans,
-    sought,
-    spread,
-    tokens,
+    level,
+    normalize,
+    prepare_text,
+    query_words,
+    split_words,
+    tokenize,
 )
 
 pytestmark = pytest.mark.slow
@@ -57,7 +57,7 @@ YOUNG = {
 @settings(max_examples=500)
 @given(TEXTS)
 def test_fts5_cuts_where_we_do(text: str) -> None:
-    found, expected = indexed(spread(text)), tokens(text)
+    found, expected = indexed(prepare_text(text)), tokenize(text)
     if YOUNG.isdisjoint(unicodedata.normalize("NFC", text)) and not {"ǡ", "Ǡ"} & set(text):
         assert found == expected
     else:
@@ -68,12 +68,12 @@ def test_fts5_cuts_at_the_same_of_all_characters() -> None:
     for plane in (0, 1, 2, 3, 14):
         characters = [chr(code) for code in range(plane << 16, (plane + 1) << 16)]
         text = " ".join([f"1{character}2" for character in characters])
-        assert len(indexed(spread(text))) == len(cuts(text)), plane
+        assert len(indexed(prepare_text(text))) == len(split_words(text)), plane
 
 
 def test_only_letters_younger_than_its_tables_fold_otherwise() -> None:
     letters = [chr(code) for code in range(0x80, sys.maxunicode) if chr(code).isalnum()]
-    letters = [letter for letter in letters if len(tokens(letter)) == 1]
+    letters = [letter for letter in letters if len(tokenize(letter)) == 1]
     differing = [
         letter
         for letter, folded in zip(
@@ -101,7 +101,7 @@ def test_only_letters_younger_than_its_tables_fold_otherwise() -> None:
     ],
 )
 def test_spread(text: str, expected: str) -> None:
-    assert spread(text) == expected
+    assert prepare_text(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_the_effort_for_one_text_has_an_end() -> None:
 
 
 def test_what_cannot_be_encoded_does_not_reach_sqlite() -> None:
-    assert indexed(spread("half \ud83d a pair")) == ["half", "a", "pair"]
+    assert indexed(prepare_text("half \ud83d a pair")) == ["half", "a", "pair"]
 
 
 @pytest.mark.parametrize(
@@ -151,13 +151,13 @@ def test_what_cannot_be_encoded_does_not_reach_sqlite() -> None:
     ],
 )
 def test_what_a_text_is_found_by(text: str, expected: tuple[list[str], bool]) -> None:
-    assert sought(text) == expected
+    assert query_words(text) == expected
 
 
 @given(st.text(alphabet="日本語กินข้าวที่", min_size=1, max_size=8), st.integers(0, 7), st.integers(1, 8))
 def test_a_run_is_found_by_any_of_its_parts(run: str, start: int, length: int) -> None:
-    words, is_open = sought(run[start : start + length])
-    having = tokens(f"a {run} b")
+    words, is_open = query_words(run[start : start + length])
+    having = tokenize(f"a {run} b")
     matching = [
         place
         for place in range(len(having) - len(words) + 1)
@@ -173,29 +173,29 @@ def test_a_run_is_found_by_any_of_its_parts(run: str, start: int, length: int) -
 
 @given(TEXTS)
 def test_a_leveled_text_is_as_long_as_before(text: str) -> None:
-    assert len(leveled(text)) == len(text)
+    assert len(level(text)) == len(text)
 
 
 def test_the_accents_are_those_that_fts5_takes_off() -> None:
     marks = [chr(code) for code in range(0x80, 0x3000) if not chr(code).isalnum()]
     found = indexed(" ".join([f"a{mark}b" for mark in marks]))
     assert found.count("ab") == len(ACCENTS)
-    assert tokens("".join([f"a{accent}" for accent in ACCENTS])) == ["a" * len(ACCENTS)]
+    assert tokenize("".join([f"a{accent}" for accent in ACCENTS])) == ["a" * len(ACCENTS)]
 
 
 @given(TEXTS)
 def test_a_text_and_its_composed_and_decomposed_forms_have_the_same_words(text: str) -> None:
-    assert tokens(unicodedata.normalize("NFC", text)) == tokens(text)
-    assert tokens(unicodedata.normalize("NFD", text)) == tokens(text)
-    assert normal(normal(text)) == normal(text)
+    assert tokenize(unicodedata.normalize("NFC", text)) == tokenize(text)
+    assert tokenize(unicodedata.normalize("NFD", text)) == tokenize(text)
+    assert normalize(normalize(text)) == normalize(text)
 
 
 def test_folding_twice_changes_nothing() -> None:
     text = "".join(map(chr, range(sys.maxunicode + 1)))
-    assert leveled(leveled(text)) == leveled(text)
-    assert leveled("ÀÉ—Ω") == "ae—ω"
+    assert level(level(text)) == level(text)
+    assert level("ÀÉ—Ω") == "ae—ω"
 
 
 def test_names_are_taken_apart_where_their_humps_are() -> None:
-    assert part_spans("timeZone2") == [(0, 4), (4, 9), (4, 8)]
-    assert part_spans("zone") == []
+    assert find_part_spans("timeZone2") == [(0, 4), (4, 9), (4, 8)]
+    assert find_part_spans("zone") == []

@@ -48,7 +48,7 @@ def form(request: pytest.FixtureRequest) -> Form:
 @pytest.fixture
 def all_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the index keep every session as it does long ones."""
-    monkeypatch.setattr("retold.sessions.pages.LONG", 0)
+    monkeypatch.setattr("retold.sessions.conversations.LONG_SESSION", 0)
 
 
 @pytest.mark.usefixtures("all_are_long")

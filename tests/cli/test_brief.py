@@ -12,7 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from retold.archive.store import Store
 from retold.search.filters import Filters
-from retold.search.listing import ProjectPlace, listed_keys
+from retold.search.listing import ProjectSummary, list_keys
 from support.gemini_home import ROOT, GeminiHome, Json, call, gemini, sha, user
 from support.hostile_texts import SHORT
 from support.person import Person
@@ -139,8 +139,8 @@ def test_a_project_whose_root_nobody_knows_is_meant_by_its_hash(tmp_path: Path) 
 def test_a_project_that_only_its_agent_has_a_name_for_is_no_other(demo_env: dict[str, str]) -> None:
     with Store(demo_env["RETOLD_HOME"]) as record:
         wanted = Filters()
-        wanted.keep_project(ProjectPlace(None, ["crumb"], None, "none", 1, None))
-        assert listed_keys(record, wanted) == []
+        wanted.add_project(ProjectSummary(None, ["crumb"], None, "none", 1, None))
+        assert list_keys(record, wanted) == []
 
 
 def test_an_archive_with_nothing_in_it(tmp_path: Path) -> None:

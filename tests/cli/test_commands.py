@@ -177,9 +177,9 @@ def test_where_retold_keeps_its_own_things(
 def test_text_for_people_and_records_are_harmless() -> None:
     out, err = io.StringIO(), io.StringIO()
     console = Console({}, out, err)
-    console.line("a\x1bb\x07c\x7fd\x9be\u202ef\tg")
-    console.record(b'{"x":"\x7f\xc2\x9b"}')
-    console.tell("\x1b[2J")
+    console.write_line("a\x1bb\x07c\x7fd\x9be\u202ef\tg")
+    console.write_json(b'{"x":"\x7f\xc2\x9b"}')
+    console.notice("\x1b[2J")
     assert out.getvalue() == 'a␛b␇c␡d\ufffde\ufffdf\tg\n{"x":"\\u007f\\u009b"}\n'
     assert err.getvalue() == "␛[2J\n"
 

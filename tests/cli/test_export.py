@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from retold.cli.main import main
-from retold.export.files import file_name, to_file
-from retold.export.formats.registry import FORMATS
+from retold.export.files import file_name, write_file
+from retold.export.formats.registry import FORMATS, ExportOptions
 from retold.model.serialization import decode_session
 from support.gemini_home import GeminiHome, call, gemini, user
 from support.html_sessions import PIXEL
@@ -86,7 +86,7 @@ def test_every_form_takes_many(ann: Person, tmp_path: Path, name: str) -> None:
     done = ann.run("export", "--all", "--format", name, "-o", f"{tmp_path / 'many'}/")
     assert done.code == 0, done
     found = sorted(path.name for path in (tmp_path / "many").iterdir())
-    index = ["index.html"] if form.index() else []
+    index = ["index.html"] if form.encode_index([], ExportOptions()) else []
     assert [path for path in found if path not in index] == [
         f"2026-03-01-my-key-is-redacted-google-api-key-1-write-to-red-00000001{form.suffix}",
         f"2026-03-01-where-do-herons-nest-00000002{form.suffix}",
@@ -293,9 +293,9 @@ def test_what_is_no_file_is_written_to_and_a_link_stays_one(tmp_path: Path) -> N
     link.symlink_to(kept)
     with ThreadPoolExecutor(1) as pool:
         read = pool.submit(pipe.read_bytes)
-        assert to_file(str(pipe), [b"heron", b"otter"]) == 10
+        assert write_file(str(pipe), [b"heron", b"otter"]) == 10
         assert read.result(60) == b"heronotter"
     assert stat.S_ISFIFO(pipe.stat().st_mode)
-    assert to_file(str(link), [b"vole"]) == 4
+    assert write_file(str(link), [b"vole"]) == 4
     assert link.is_symlink()
     assert (kept.read_bytes(), stat.S_IMODE(kept.stat().st_mode)) == (b"vole", 0o600)

@@ -15,11 +15,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import retold
-from retold.export.text.numbers import count
-from retold.export.text.table import short_number
-from retold.search.listing import Scope
+from retold.export.text.amounts import format_count
+from retold.export.text.formatting import format_short_number
+from retold.search.listing import FolderScope
 from retold.tui import data
-from retold.tui.list_rows import facts as card_facts
+from retold.tui.list_rows import session_facts as card_facts
 from support.gemini_home import GeminiHome, Json, gemini, user
 from support.local_clock import local_clock
 from support.person import Person
@@ -189,18 +189,20 @@ def test_stats_counts_the_requests_of_these_days(week: Week, word: str) -> None:
 
 @pytest.mark.parametrize("word", WORDS)
 def test_the_terminal_browser_shows_the_sessions_of_these_days(week: Week, word: str) -> None:
-    folder, everywhere = str(week.person.archive), Scope("all")
+    folder, everywhere = str(week.person.archive), FolderScope("all")
     archive = data.ArchiveQueries(folder, tuple(WORDS[word].items()))
     keys, turns = week.keys(word), week.turns(word)
-    cards = [named.card for named in data.listed(archive, everywhere)]
+    cards = [named.card for named in data.load_titles(archive, everywhere)]
     assert {card.key for card in cards} == keys
     for card in cards:
         at = week.talks[card.key][0].at
         facts = "\n".join(text for line in card_facts(card, {}, week.now) for _, text in line)
         assert f"{at:%Y-%m-%d %H:%M} {zone_name(at)}, " in facts
     typed = f"otter {fields(word)}"
-    assert {one.key for one in data.found(data.ArchiveQueries(folder), everywhere, typed)} == keys
-    text = "\n".join("".join(piece for _, piece in line) for line in data.stats(archive, everywhere, "", 100))
+    assert {one.key for one in data.search_text(data.ArchiveQueries(folder), everywhere, typed)} == keys
+    text = "\n".join(
+        "".join(piece for _, piece in line) for line in data.stats_lines(archive, everywhere, "", 100)
+    )
     assert f"{len(turns)} request" in text
     assert f"{len(keys)} session" in text
 
@@ -217,10 +219,10 @@ def test_the_page_shows_the_sessions_of_these_days(week: Week, word: str) -> Non
     chosen = {"period": word} if word == "7d" else {"since": min(days), "until": max(days)}
     cards = summary_cards(week.visit.get(f"/spend?{urlencode(chosen)}").text)
     assert (cards["Sessions"], cards["Requests"], cards["Prompts"], cards["Tokens"]) == (
-        count(len(keys)),
-        count(len(turns)),
-        count(len(turns)),
-        short_number(len(turns) * TOKENS),
+        format_count(len(keys)),
+        format_count(len(turns)),
+        format_count(len(turns)),
+        format_short_number(len(turns) * TOKENS),
     )
 
 

@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 
 import retold
 from retold.export.formats.registry import ExportOptions
-from retold.export.html import index_pieces
+from retold.export.html.page import encode_index
 from retold.tui.data import ArchiveQueries
 from support.gemini_home import GeminiHome, gemini, user
 from support.local_clock import local_clock
@@ -63,7 +63,7 @@ def test_an_export_to_read_has_local_times_and_names_the_zone(ann: Person, tmp_p
     (name,) = [path.name for path in folder.rglob("*otter*")]
     assert name.startswith("2026-03-01-feed-the-otter")
     with retold.open(ann.archive) as archive:
-        index = b"".join(index_pieces([("a.html", next(archive.sessions()))], ExportOptions())).decode()
+        index = b"".join(encode_index([("a.html", next(archive.sessions()))], ExportOptions())).decode()
     assert "<td>2026-03-01 17:31</td>" in index
     assert "Times are PST/PDT." in index
 

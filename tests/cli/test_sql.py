@@ -17,9 +17,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from retold.archive.sql import LACKING, LONGEST_QUERY, VIEWS
+from retold.archive.sql import LONGEST_QUERY, MISSING_COLUMNS, VIEWS
 from retold.cli.console import Console
-from retold.export.text.sql_results import table
+from retold.export.text.sql_results import format_rows
 from retold.model.tables import TABLES
 from support.conversation_files import FORMS, turns
 from support.demo_person import DemoPerson
@@ -112,8 +112,8 @@ def test_null_is_dim_on_a_terminal() -> None:
     out = io.StringIO()
     console = Console({}, out)
     console.has_color = True
-    for pieces in table(["a", "b"], [(None, "x")], 80):
-        console.pieces(pieces)
+    for pieces in format_rows(["a", "b"], [(None, "x")], 80):
+        console.write_styled(pieces)
     assert out.getvalue().splitlines()[1] == "\x1b[2mNULL  \x1b[0mx"
 
 
@@ -304,7 +304,7 @@ def test_columns_are_told_with_their_meaning(tmp_path: Path, view: str) -> None:
     person = Person(tmp_path / "ann")
     told = {one["column"]: one["meaning"] for one in person.run("sql", "--tables", view, "--json").objects}
     for column in TABLES[view].columns:
-        if not column.is_said and column.name not in LACKING[view]:
+        if not column.is_said and column.name not in MISSING_COLUMNS[view]:
             assert told[column.name] == column.doc
     table = csv.DictReader(io.StringIO(person.run("sql", "--tables", view, "--csv").out, newline=""))
     assert {row["column"]: row["meaning"] for row in table} == told
@@ -459,13 +459,13 @@ def test_a_step_that_looks_at_no_clock_is_ended_by_force(ann: Person) -> None:
 
 
 TELLING = """
-from retold.archive import answer
-asked = answer.Answer._next
+from retold.archive.sql import QueryResult
+asked = QueryResult._next
 def told(self):
     sys.stderr.write(".")
     sys.stderr.flush()
     return asked(self)
-answer.Answer._next = told
+QueryResult._next = told
 """
 """Says when a row is looked for."""
 
@@ -578,7 +578,7 @@ def test_an_archive_that_another_has_locked_is_told_to_be(tmp_path: Path) -> Non
     person = own(tmp_path)
     connection = apsw.Connection(str(person.archive / "archive.db"))
     list(connection.execute("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE other (x)"))
-    hasty = "from retold.archive.store import Record; Record.__init__.__kwdefaults__['patience'] = 100"
+    hasty = "from retold.archive.store import Store; Store.__init__.__kwdefaults__['patience'] = 100"
     done = person.spawn("sql", "SELECT count(*) FROM sessions", code=hasty)
     connection.close()
     assert (done.code, done.out) == (4, "")

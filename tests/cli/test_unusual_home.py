@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from retold.search.scan_job import ScanJob, Scanned
-from retold.search.scan_pool import Scans
+from retold.search.scan_job import ScanJob, ScanResult
+from retold.search.scan_pool import ScanPool
 from retold.synchronization import update
 from support.conversation_files import FORMS, turns
 from support.person import Person
@@ -47,11 +47,11 @@ def test_the_process_that_scans_opens_it_too(person: Person) -> None:
     async def is_gone() -> bool:
         return False
 
-    async def scan() -> Scanned:
-        return await Scans(str(person.archive)).scanned(ScanJob("erry", False, {}, 5), is_gone)  # noqa: FBT003 - is_regex
+    async def scan() -> ScanResult:
+        return await ScanPool(str(person.archive)).run(ScanJob("erry", False, {}, 5), is_gone)  # noqa: FBT003 - is_regex
 
     found = asyncio.run(scan())
-    assert (len(found.holdings), found.end) == (1, "done")
+    assert (len(found.items), found.end) == (1, "done")
 
 
 def test_keep_says_that_no_settings_can_hold_it(person: Person) -> None:
@@ -70,5 +70,5 @@ def test_conversations_in_a_home_that_is_no_text_are_kept_and_found(
     assert person.keys("ferry") == [FORM.key(1)]
     assert person.spawn("list").code == 0
     assert person.run("doctor").code == 0
-    monkeypatch.setattr(update, "brought_up", None)  # a sync that finds nothing new does not call it
+    monkeypatch.setattr(update, "sync_or_rebuild", None)  # a sync that finds nothing new does not call it
     assert person.sync()["unchanged"] == 1

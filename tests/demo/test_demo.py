@@ -18,7 +18,7 @@ import pytest
 from retold.agents.registry import AGENTS
 from retold.cli.commands import demo
 from retold.cli.console import Console
-from retold.demo.home import MARKER, Made, OccupiedError, home_files, make_home
+from retold.demo.home import MARKER, DemoHome, OccupiedError, home_files, make_home
 from retold.demo.story import parse_stories, stories
 from retold.demo.timeline import StorySetting
 from retold.model.session import Event, Message, Opaque, Session, Text, Thinking, ToolCall
@@ -32,7 +32,7 @@ POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps permis
 class Demo(NamedTuple):
     """A home, and what an archive makes of it."""
 
-    made: Made
+    made: DemoHome
     sessions: list[Session]
     archive: SyncedArchive
 
@@ -348,7 +348,7 @@ class Spoken(NamedTuple):
 
 def run(*arguments: str) -> Spoken:
     parser = ArgumentParser()
-    demo.arguments(parser)
+    demo.add_arguments(parser)
     out, err = StringIO(), StringIO()
     code = demo.run(parser.parse_args(arguments), Console(os.environ, out, err))
     return Spoken(code, out.getvalue(), err.getvalue())
@@ -357,7 +357,7 @@ def run(*arguments: str) -> Spoken:
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("RETOLD_HOME", str(tmp_path / "own"))
-    for name in demo.STRONGER:
+    for name in demo.OVERRIDES:
         monkeypatch.delenv(name, raising=False)
     return tmp_path / "own"
 
@@ -384,7 +384,7 @@ def test_the_command_tells_people_what_it_made(tmp_path: Path) -> None:
     spoken = run(str(tmp_path / "a demo"))
     assert f"{len(stories())} invented conversations of three agents in 5 projects" in spoken.err
     assert f"eval \"$(retold demo '{tmp_path / 'a demo'}')\"" in spoken.err
-    assert spoken.err.count("\n  retold ") == len(demo.WORTH_TRYING)
+    assert spoken.err.count("\n  retold ") == len(demo.EXAMPLES)
 
 
 def test_it_lies_in_retolds_own_folder_unless_told(own: Path) -> None:

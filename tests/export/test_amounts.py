@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.export.text.numbers import count, money, rate, share, span
-from retold.model.report import PICOS, dollars, dollars_text
+from retold.export.text.amounts import format_count, format_duration, format_money, format_rate, format_share
+from retold.model.report import PICOS, format_dollars, to_dollars
 
 CENT = PICOS // 100
 
@@ -30,7 +30,7 @@ CENT = PICOS // 100
     ],
 )
 def test_money_is_told_to_the_cent_and_never_as_nothing(picos: int | None, told: str) -> None:
-    assert money(picos) == told
+    assert format_money(picos) == told
 
 
 @pytest.mark.parametrize(
@@ -46,16 +46,16 @@ def test_money_is_told_to_the_cent_and_never_as_nothing(picos: int | None, told:
     ],
 )
 def test_exact_money_has_no_exponent_and_no_zeros_at_its_end(picos: int, places: int, told: str) -> None:
-    assert dollars_text(picos, places) == told
+    assert format_dollars(picos, places) == told
 
 
 @given(st.integers(0, 10**40), st.integers(0, 12))
 def test_exact_money_is_exact(picos: int, places: int) -> None:
-    assert Decimal(dollars_text(picos, places)) == dollars(picos)
+    assert Decimal(format_dollars(picos, places)) == to_dollars(picos)
 
 
 def test_prices_are_told_for_a_million_tokens() -> None:
-    assert [rate(1_250_000), rate(125_000), rate(10_000_000), rate(0)] == [
+    assert [format_rate(1_250_000), format_rate(125_000), format_rate(10_000_000), format_rate(0)] == [
         "$1.25/M",
         "$0.125/M",
         "$10/M",
@@ -78,7 +78,7 @@ def test_prices_are_told_for_a_million_tokens() -> None:
     ],
 )
 def test_a_share_is_nothing_or_all_only_if_it_is(part: int | None, whole: int | None, told: str) -> None:
-    assert share(part, whole) == told
+    assert format_share(part, whole) == told
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_a_share_is_nothing_or_all_only_if_it_is(part: int | None, whole: int | 
     ],
 )
 def test_a_time_is_told_in_two_units_at_most(seconds: float | None, told: str) -> None:
-    assert span(seconds) == told
+    assert format_duration(seconds) == told
 
 
 def test_counts_have_their_thousands_set_apart() -> None:
-    assert [count(None), count(0), count(17_000)] == ["-", "0", "17,000"]
+    assert [format_count(None), format_count(0), format_count(17_000)] == ["-", "0", "17,000"]

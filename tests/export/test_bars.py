@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.export.text.numbers import EIGHTHS, HEIGHTS, bar, sparkline
+from retold.export.text.amounts import EIGHTHS, HEIGHTS, draw_bar, draw_sparkline
 
 NUMBERS = st.integers(0, 10**30)
 
@@ -29,17 +29,17 @@ NUMBERS = st.integers(0, 10**30)
 def test_a_bar_is_as_long_as_its_value_to_the_eighth(
     value: int | None, largest: int, width: int, drawn: str
 ) -> None:
-    assert bar(value, largest, width) == drawn
+    assert draw_bar(value, largest, width) == drawn
 
 
 def test_next_to_nothing_is_still_seen() -> None:
-    assert bar(1, 10**30, 20) == "▏"
+    assert draw_bar(1, 10**30, 20) == "▏"
 
 
 @given(st.lists(NUMBERS, min_size=1), st.integers(1, 40))
 def test_bars_keep_the_order_of_their_values_and_fill_the_width(values: list[int], width: int) -> None:
     largest = max(values)
-    drawn = [bar(value, largest, width) for value in sorted(values)]
+    drawn = [draw_bar(value, largest, width) for value in sorted(values)]
     lengths = [sum(map(EIGHTHS.index, one)) for one in drawn]
     assert lengths == sorted(lengths)
     assert lengths[-1] == (8 * width if largest else 0)
@@ -59,10 +59,10 @@ def test_bars_keep_the_order_of_their_values_and_fill_the_width(values: list[int
     ],
 )
 def test_a_line_goes_up_and_down(values: list[int | None], drawn: str) -> None:
-    assert sparkline(values) == drawn
+    assert draw_sparkline(values) == drawn
 
 
 @given(st.lists(NUMBERS))
 def test_only_nothing_is_as_low_as_nothing(values: list[int]) -> None:
-    drawn = sparkline(values)
+    drawn = draw_sparkline(values)
     assert [character == HEIGHTS[0] for character in drawn] == [value == 0 for value in values]

@@ -8,7 +8,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from retold.agents.registry import NotASession
-from retold.export.formats.jsonl import chat_pieces
+from retold.export.formats.jsonl import encode_chat
 from retold.export.formats.registry import ExportOptions, ExportSession
 from retold.model.session import Context, Session, Text, Thinking
 from support import cases
@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 def lines(*told: Session | ExportSession, choice: ExportOptions = ExportOptions()) -> list[Json]:  # noqa: B008 - a frozen value
     tellings = [one if isinstance(one, ExportSession) else ExportSession(one) for one in told]
-    return [json.loads(line) for line in b"".join(chat_pieces(tellings, choice)).splitlines()]
+    return [json.loads(line) for line in b"".join(encode_chat(tellings, choice)).splitlines()]
 
 
 def assert_well_formed(messages: list[Json]) -> None:
@@ -101,7 +101,7 @@ def test_what_the_agent_added_comes_when_it_is_asked_for() -> None:
 @pytest.mark.parametrize("text", ["a\x00b", "\u2028\n\r", "</s><|im_end|>", "潮 🌊", "x" * 100_000])
 def test_one_conversation_is_one_line(text: str) -> None:
     written = b"".join(
-        chat_pieces(
+        encode_chat(
             [ExportSession(session_with_text(text)), ExportSession(session_with_text(text))], ExportOptions()
         )
     )

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from retold.archive.store import Store
-from retold.export.files import to_file
+from retold.export.files import write_file
 from retold.export.formats.registry import FORMATS, ExportOptions
-from retold.export.load import document
+from retold.export.load import load_document
 from support.gemini_home import GeminiHome, gemini, user
 from support.person import Person
 
@@ -32,19 +32,19 @@ def key_of(record: Store) -> str:
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_document_is_without_secrets_unless_they_are_to_stay(record: Store, form: str) -> None:
     for is_redacted in (True, False):
-        made = document(record, key_of(record), form, ExportOptions(is_redacted=is_redacted))
+        made = load_document(record, key_of(record), form, ExportOptions(is_redacted=is_redacted))
         assert made is not None
         assert made.name.endswith(FORMATS[form].suffix)
         assert (KEY.encode() in b"".join(made.pieces)) is not is_redacted
 
 
 def test_there_is_no_document_of_no_conversation(record: Store) -> None:
-    assert document(record, "gemini:nothing", "md", ExportOptions()) is None
+    assert load_document(record, "gemini:nothing", "md", ExportOptions()) is None
 
 
 def test_a_file_is_whole_or_not_there_and_its_owners_alone(tmp_path: Path) -> None:
     path = tmp_path / "new" / "told.md"
-    assert to_file(str(path), (b"two ", b"pieces")) == 10
+    assert write_file(str(path), (b"two ", b"pieces")) == 10
     assert path.read_bytes() == b"two pieces"
     assert path.stat().st_mode & 0o077 == 0
 
@@ -53,6 +53,6 @@ def test_a_file_is_whole_or_not_there_and_its_owners_alone(tmp_path: Path) -> No
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        to_file(str(path), broken())  # type: ignore[arg-type]
+        write_file(str(path), broken())  # type: ignore[arg-type]
     assert path.read_bytes() == b"two pieces"
     assert list(path.parent.iterdir()) == [path]

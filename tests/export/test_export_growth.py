@@ -6,8 +6,8 @@ import pytest
 
 from retold.export.formats.registry import FORMATS, ExportOptions, ExportSession
 from retold.model.session import Text
-from retold.search.query import parse
-from retold.search.results import marks, snippet
+from retold.search.query import parse_query
+from retold.search.results import find_highlights, make_snippet
 from support.dialogue_sessions import assistant, call, export_session, user
 from support.step_counter import assert_linear
 
@@ -16,8 +16,8 @@ FORMS = pytest.mark.parametrize("form", ["md", "html", "share-md", "chat", "csv"
 
 
 def written(form: str, telling: ExportSession) -> Callable[[], object]:
-    pieces = FORMATS[form].pieces()
-    return lambda: list(pieces(iter([telling]), ExportOptions(thoughts=True, notices=True)))
+    encode = FORMATS[form].encode
+    return lambda: list(encode(iter([telling]), ExportOptions(thoughts=True, notices=True)))
 
 
 @FORMS
@@ -51,15 +51,15 @@ def test_many_messages_and_calls_are_written_in_linear_time(form: str) -> None:
 @pytest.mark.parametrize("query", ["tide", "ti*", '"tide tide"', "tide harbour", "\u6f6e"])
 @pytest.mark.parametrize("crumb", ["tide ", "tideTide", "tide-", "tide\n\n", "\u6f6e", "harbour tide "])
 def test_marks_are_found_in_linear_time(query: str, crumb: str) -> None:
-    asked = parse(query)
+    asked = parse_query(query)
 
     def prepare(size: int) -> Callable[[], object]:
         text = f"{'No. ' * size}{crumb * size}"
 
         def work() -> None:
-            snippet(text, marks(text, asked))
+            make_snippet(text, find_highlights(text, asked))
             for _ in range(size):  # C code does most of the rest, which is not counted
-                parse("tide")
+                parse_query("tide")
 
         return work
 

@@ -6,14 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.export.text.report_overview import MARGIN, SHADES, heat_map, shade, week_line, week_sums
+from retold.export.text.report_overview import (
+    MARGIN,
+    SHADES,
+    format_heat_map,
+    format_weeks,
+    shade_level,
+    sum_weeks,
+)
 from support.sample_reports import plain_text
 
 DATES = st.dates()
 
 
 def drawn(days: dict[date, int | None], since: date, until: date, width: int = 80) -> list[str]:
-    return plain_text(heat_map(days, since, until, width)).split("\n")
+    return plain_text(format_heat_map(days, since, until, width)).split("\n")
 
 
 def test_weeks_stand_in_columns_and_a_week_begins_on_monday() -> None:
@@ -91,7 +98,7 @@ def test_names_of_months_never_touch() -> None:
 @pytest.mark.parametrize("day", [date.min, date.max])
 def test_the_ends_of_time_are_days_like_others(day: date) -> None:
     assert any("██" in line for line in drawn({day: 3}, day, day))
-    assert "█" in plain_text(week_line({day: 3}, day, day, 80, str))
+    assert "█" in plain_text(format_weeks({day: 3}, day, day, 80, str))
 
 
 @given(
@@ -106,19 +113,19 @@ def test_no_line_of_a_calendar_is_too_wide(
     since, until = sorted((one, other))
     for line in (
         *drawn(days, since, until, width),
-        *plain_text(week_line(days, since, until, width, str)).split("\n"),
+        *plain_text(format_weeks(days, since, until, width, str)).split("\n"),
     ):
         assert len(line) <= width
 
 
 def test_where_there_is_no_room_there_are_no_weeks() -> None:
-    assert list(week_line({}, date(2026, 1, 1), date(2026, 2, 1), MARGIN, str)) == []
+    assert list(format_weeks({}, date(2026, 1, 1), date(2026, 2, 1), MARGIN, str)) == []
 
 
 @given(st.lists(st.integers(1, 10**20), min_size=1))
 def test_shades_keep_the_order_of_their_values(values: list[int]) -> None:
     order = sorted(values)
-    shades = [SHADES.index(shade(value, order)) for value in order]
+    shades = [shade_level(value, order) for value in order]
     assert shades == sorted(shades)
     assert shades[0] >= 1
     assert shades[-1] == len(SHADES) - 1
@@ -134,6 +141,6 @@ def test_a_week_is_summed_from_monday_to_sunday_and_without_prices_unknown() -> 
         date(2026, 1, 20): 4,
     }
     last = (date(2026, 1, 25).toordinal() - 1) // 7
-    assert week_sums(days, last, 5) == [1, 5, 0, None, 4]
-    line = plain_text(week_line(days, date(2025, 12, 22), date(2026, 1, 25), 80, str))
+    assert sum_weeks(days, last, 5) == [1, 5, 0, None, 4]
+    line = plain_text(format_weeks(days, date(2025, 12, 22), date(2026, 1, 25), 80, str))
     assert line == "weeks ▂█▁?▇   the last 4 · the most 5"

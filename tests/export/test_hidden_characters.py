@@ -8,10 +8,10 @@ import pytest
 
 from retold.cli.console import Console
 from retold.export.html.blocks import show_control_chars
-from retold.export.text.escape import harmless as harmless_cell
-from retold.export.text.escape import safe_for_terminal
-from retold.mcp.reply import plain as plain_for_agents
-from retold.tui.widgets import plain, styled
+from retold.export.text.formatting import escape_control_chars
+from retold.export.text.formatting import escape_formula as harmless_cell
+from retold.mcp.reply import show_hidden as plain_for_agents
+from retold.tui.widgets import escape_line, make_text
 
 HIDDEN = {
     "zero width space": "\u200b",
@@ -46,13 +46,13 @@ def console() -> tuple[Console, io.StringIO, io.StringIO]:
 def test_it_is_shown_as_a_sign_by_every_writer(character: str) -> None:
     text = f"a{character}b"
     said, out, err = console()
-    said.line(text)
-    said.line(text, "title")
-    said.lines([text, text])
-    said.line_of([text])
-    said.pieces([("plain", text)])
-    said.tell(text)
-    written = out.getvalue() + err.getvalue() + plain(text) + styled([("plain", text)]).plain
+    said.write_line(text)
+    said.write_line(text, "title")
+    said.write_lines([text, text])
+    said.write_line_in_pieces([text])
+    said.write_styled([("plain", text)])
+    said.notice(text)
+    written = out.getvalue() + err.getvalue() + escape_line(text) + make_text([("plain", text)]).plain
     assert character not in written
     assert len(re.findall("a[\ufffd\u2400-\u2421]b", written)) == 9
 
@@ -69,28 +69,28 @@ def test_pages_and_agents_get_a_sign_for_it(character: str) -> None:
 @pytest.mark.parametrize("character", HIDDEN.values(), ids=HIDDEN)
 def test_json_has_it_as_an_escape_and_says_the_same(character: str) -> None:
     said, out, _ = console()
-    said.record(json.dumps({"text": f"a{character}b"}, ensure_ascii=False).encode())
+    said.write_json(json.dumps({"text": f"a{character}b"}, ensure_ascii=False).encode())
     assert character not in out.getvalue()
     assert json.loads(out.getvalue()) == {"text": f"a{character}b"}
 
 
 def test_a_flag_of_a_region_is_named_and_hides_nothing() -> None:
-    assert safe_for_terminal(f"in {SCOTLAND}!") == "in \U0001f3f4[gbsct]!"
-    assert plain(SCOTLAND) == "\U0001f3f4[gbsct]"
+    assert escape_control_chars(f"in {SCOTLAND}!") == "in \U0001f3f4[gbsct]!"
+    assert escape_line(SCOTLAND) == "\U0001f3f4[gbsct]"
     no_flag = SCOTLAND[:-1]
-    assert safe_for_terminal(no_flag) == "\U0001f3f4" + "\ufffd" * 5
+    assert escape_control_chars(no_flag) == "\U0001f3f4" + "\ufffd" * 5
 
 
 def test_emoji_and_scripts_keep_their_joiners() -> None:
-    assert safe_for_terminal(FAMILY) == FAMILY
+    assert escape_control_chars(FAMILY) == FAMILY
     persian = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
-    assert safe_for_terminal(persian) == persian
-    assert safe_for_terminal("rm\u200d -rf") == "rm\ufffd -rf"
+    assert escape_control_chars(persian) == persian
+    assert escape_control_chars("rm\u200d -rf") == "rm\ufffd -rf"
 
 
 def test_selectors_of_variants_stand_behind_chinese_characters_only() -> None:
-    assert safe_for_terminal("\u845b\U000e0100") == "\u845b\U000e0100"
-    assert safe_for_terminal("x\U000e0100\U000e0101") == "x\ufffd\ufffd"
+    assert escape_control_chars("\u845b\U000e0100") == "\u845b\U000e0100"
+    assert escape_control_chars("x\U000e0100\U000e0101") == "x\ufffd\ufffd"
 
 
 IGNORABLE = (
@@ -103,21 +103,21 @@ IGNORABLE = (
 def test_no_character_that_is_not_shown_hides_behind_a_letter() -> None:
     each = re.findall(f"[{IGNORABLE}]", "".join(map(chr, range(0x110000))))
     assert len(each) > 4_000
-    assert [f"U+{ord(one):04X}" for one in each if one in safe_for_terminal(f"a{one}b")] == []
+    assert [f"U+{ord(one):04X}" for one in each if one in escape_control_chars(f"a{one}b")] == []
 
 
 @pytest.mark.parametrize("carrier", ["\u00e9", "\U0001f600", "\u845b", "1"])
 @pytest.mark.parametrize("pair", ["\u200c\u200d", "\ufe00\ufe0f", "\ufe0f\u200d", "\U000e0100\U000e0101"])
 def test_joiners_and_selectors_carry_no_hidden_text(carrier: str, pair: str) -> None:
-    shown = safe_for_terminal(carrier + pair * 8 + "x")
+    shown = escape_control_chars(carrier + pair * 8 + "x")
     assert len(shown) == 18
     assert shown.count("\ufffd") >= 7
 
 
 def test_a_symbol_may_choose_its_variant_once() -> None:
     for text in ("\u2764\ufe0f", "1\ufe0f\u20e3", "\U0001f3f3\ufe0f\u200d\U0001f308", "\u2714\ufe0f done"):
-        assert safe_for_terminal(text) == text
-    assert safe_for_terminal("a\ufe0f") == "a\ufffd"
+        assert escape_control_chars(text) == text
+    assert escape_control_chars("a\ufe0f") == "a\ufffd"
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\ufe66"])

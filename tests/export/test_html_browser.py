@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 
 from retold.demo.home import make_home
 from retold.export.formats.registry import ExportOptions, ExportSession
-from retold.export.html import index_pieces, pieces
+from retold.export.html.page import encode_index, encode_sessions
 from retold.model.session import Session
 from support.chromium import NARROW, WIDE, OpenPage, accessibility_violations, open_file
 from support.hostile_texts import SHORT, TEXTS
@@ -47,7 +47,7 @@ class Site(NamedTuple):
 
 def write(file: Path, told: ExportSession, choice: ExportOptions = ALL) -> Path:
     with file.open("wb") as stream:
-        stream.writelines(pieces([told], choice))
+        stream.writelines(encode_sessions([told], choice))
     return file
 
 
@@ -64,7 +64,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Site:
     ]
     for name, session in listed:
         write(folder / name, _telling(session, sessions))
-    (folder / "index.html").write_bytes(b"".join(index_pieces(listed, ALL)))
+    (folder / "index.html").write_bytes(b"".join(encode_index(listed, ALL)))
     return Site(folder, ["index.html", *(name for name, _ in listed)])
 
 
@@ -88,7 +88,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Site:
         ),
     )
     (folder / "hostile-index.html").write_bytes(
-        b"".join(index_pieces([(text, session_with_text(text).session) for text in TEXTS], ALL))
+        b"".join(encode_index([(text, session_with_text(text).session) for text in TEXTS], ALL))
     )
     return Site(folder, ["everything.html", "hostile.html", "endless.html", "hostile-index.html"])
 

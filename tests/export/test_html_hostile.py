@@ -15,8 +15,8 @@ from markupsafe import escape
 
 from retold.agents.registry import NotASession, read
 from retold.export.formats.registry import ExportOptions, ExportSession
-from retold.export.html import index_pieces, pieces
-from retold.export.html.blocks import LONGEST, left_out_of, prose, show_control_chars
+from retold.export.html.blocks import LONGEST, clipped_length, render_markdown, show_control_chars
+from retold.export.html.page import encode_index, encode_sessions
 from retold.model.session import Message, Opaque
 from support.hostile_texts import SHORT, TEXTS
 from support.html_sessions import assistant_message, call, export_session, session_with_text, user_message
@@ -81,7 +81,7 @@ class Skeleton(HTMLParser):
 
 
 def page(told: ExportSession, choice: ExportOptions = ALL) -> str:
-    return b"".join(pieces([told], choice)).decode()
+    return b"".join(encode_sessions([told], choice)).decode()
 
 
 def harmless(text: str) -> str:
@@ -117,7 +117,7 @@ def test_nor_does_any_other(text: str) -> None:
 def test_nor_in_an_index(text: str) -> None:
     def index(told: str) -> Skeleton:
         return Skeleton(
-            b"".join(index_pieces([(told, session_with_text(told).session)], ExportOptions())).decode()
+            b"".join(encode_index([(told, session_with_text(told).session)], ExportOptions())).decode()
         )
 
     assert index(text).wrong == []
@@ -127,7 +127,7 @@ def test_nor_in_an_index(text: str) -> None:
 @pytest.mark.parametrize("markdown", ["    {}", "```\n{}\n```", "~~~html\n{}\n~~~", "`{}`"])
 def test_tags_in_code_are_shown_as_they_are_written(markdown: str) -> None:
     code = "<b>tide</b> &amp; <script>neap</script>"
-    rendered = prose(markdown.format(code), 3)
+    rendered = render_markdown(markdown.format(code), 3)
     assert rendered is not None
     assert re.findall(r"<(?:b|script)", rendered) == []
     assert code in rendered.striptags()
@@ -188,7 +188,7 @@ def test_every_conversation_of_the_corpus_has_a_whole_page(shared: Path) -> None
                 for told in (entry.prompt for entry in session.timeline if isinstance(entry, Message)):
                     assert (
                         told is None
-                        or left_out_of(told)
+                        or clipped_length(told)
                         or str(escape(show_control_chars(told.strip("\n")))) in text
                     ), file
     assert pages > 200
@@ -212,7 +212,7 @@ SLOW = {
 def _timed(text: str) -> Iterator[float]:
     for _ in range(2):
         start = time.perf_counter()
-        assert prose(text, 4) is not None
+        assert render_markdown(text, 4) is not None
         yield time.perf_counter() - start
 
 

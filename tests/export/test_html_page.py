@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from retold.export.diffs import MOST_LINES, compared
+from retold.export.diffs import MOST_LINES, diff_texts
 from retold.export.formats.registry import FORMATS, ExportOptions, ExportSession
-from retold.export.html import index_pieces, pieces
-from retold.export.html.blocks import HEAD, LANGUAGES, LARGEST, LONGEST, TAIL, _lexer, picture
+from retold.export.html.blocks import HEAD, LANGUAGES, LARGEST, LONGEST, TAIL, _lexer, render_picture
+from retold.export.html.page import encode_index, encode_sessions
 from retold.model.session import (
     AgentDisplay,
     Attachment,
@@ -58,7 +58,7 @@ class Words(HTMLParser):
 
 
 def page(told: ExportSession, choice: ExportOptions = ALL) -> str:
-    return b"".join(pieces([told], choice)).decode()
+    return b"".join(encode_sessions([told], choice)).decode()
 
 
 def words(told: ExportSession, choice: ExportOptions = ALL) -> str:
@@ -84,7 +84,11 @@ def test_a_page_of_the_conversation_alone(snapshot: SnapshotAssertion) -> None:
 
 def test_it_is_one_of_the_forms() -> None:
     form = FORMATS["html"]
-    assert (form.suffix, form.holds_many, form.pieces()) == (".html", False, pieces)
+    assert (form.suffix, form.holds_many, form.function) == (
+        ".html",
+        False,
+        "html.page:encode_sessions",
+    )
 
 
 def test_every_anchor_is_there_once_and_every_link_in_the_page_leads_to_one() -> None:
@@ -161,7 +165,7 @@ def test_a_page_is_written_while_it_is_told() -> None:
     outputs = [assistant_message(call("cat", result=f"{number} " * 40_000)) for number in range(100)]
     told = export_session(user_message("Show me all"), *outputs)
     tracemalloc.start()
-    size = sum(map(len, pieces([told], ALL)))
+    size = sum(map(len, encode_sessions([told], ALL)))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert size > 7_000_000
@@ -211,9 +215,9 @@ def test_markup_in_an_answer_is_shown_as_it_was_written() -> None:
 
 
 def test_a_picture_is_shown_only_if_it_is_one() -> None:
-    assert "data:image/png;base64," in str(picture(Attachment(None, "text/html", PIXEL), "x"))
+    assert "data:image/png;base64," in str(render_picture(Attachment(None, "text/html", PIXEL), "x"))
     for data in ("PHN2Zy8+", "not base64", PIXEL + '"><script>', "R0lG", "A" * (LARGEST * 2), None):
-        assert picture(Attachment(None, "image/png", data), "x") is None
+        assert render_picture(Attachment(None, "image/png", data), "x") is None
     told = said(user_message("see", Attachment("plan.svg", "image/svg+xml", "PHN2Zy8+")))
     assert "Attached: plan.svg, 6 bytes that are not shown here" in told
 
@@ -248,7 +252,7 @@ def test_changes_are_found_in_what_a_call_was_given() -> None:
     assert "edits" not in said(
         assistant_message(call("MultiEdit", arguments={"edits": edits}, display=listed))
     )
-    assert compared("a\n" * MOST_LINES, "b").endswith("-a\n+b")
+    assert diff_texts("a\n" * MOST_LINES, "b").endswith("-a\n+b")
 
 
 def test_what_the_agent_showed_stands_in_for_a_result() -> None:
@@ -298,4 +302,4 @@ def test_an_index_leads_to_every_page_by_project(snapshot: SnapshotAssertion) ->
         ("javascript:alert(1)", export_session(project=Project(None, None, None, "none"), started_at=None, ended_at=None).session),
         ("c.html", export_session(user_message("x"), title="Second <here>").session),
     ]  # fmt: skip
-    assert main(b"".join(index_pieces(sessions, ExportOptions())).decode()) == snapshot
+    assert main(b"".join(encode_index(sessions, ExportOptions())).decode()) == snapshot

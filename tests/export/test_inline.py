@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from retold.export.text.escape import as_code, as_prose
+from retold.export.formats.markdown import markdown_code, markdown_prose
 from support.hostile_texts import TEXTS
 
 
@@ -20,14 +20,16 @@ from support.hostile_texts import TEXTS
     ],
 )
 def test_prose_stays_as_it_was_written(text: str, told: str) -> None:
-    assert as_prose(text) == told
+    assert markdown_prose(text) == told
 
 
 @given(st.sampled_from(TEXTS) | st.text(st.sampled_from("`\\<>[]()!*_ a:/"), max_size=20))
 def test_nothing_in_a_line_is_html_a_link_or_a_picture(text: str) -> None:
-    page = MarkdownIt("commonmark").parse(f"- Person: {as_prose(text)} ({as_code('key')} turn 1)\n")
+    page = MarkdownIt("commonmark").parse(
+        f"- Person: {markdown_prose(text)} ({markdown_code('key')} turn 1)\n"
+    )
     kinds = {token.type for token in page} | {child.type for token in page for child in token.children or ()}
-    assert not kinds & {"html_inline", "html_block", "link_open", "image"}, as_prose(text)
+    assert not kinds & {"html_inline", "html_block", "link_open", "image"}, markdown_prose(text)
     (line,) = [token for token in page if token.type == "inline"]
     assert line.children is not None
     assert [child.content for child in line.children if child.type == "code_inline"][-1:] == ["key"]

@@ -11,7 +11,7 @@ from markdown_it.token import Token
 from syrupy.assertion import SnapshotAssertion
 
 from retold.agents.registry import read
-from retold.export.formats.markdown import pieces
+from retold.export.formats.markdown import encode_sessions
 from retold.export.formats.registry import FORMATS, ExportOptions, ExportSession
 from retold.model.session import Attachment, Context, Project, Text, Thinking
 from support.full_session import agent, call, everything, session, session_with_text, user
@@ -40,7 +40,7 @@ LOUD = [name for name, text in HOSTILE.items() if text]
 
 
 def page(telling: ExportSession, choice: ExportOptions = ExportOptions()) -> str:  # noqa: B008 - a frozen value
-    return b"".join(pieces([telling], choice)).decode()
+    return b"".join(encode_sessions([telling], choice)).decode()
 
 
 def tokens(found: Sequence[Token] | None) -> Iterator[Token]:
@@ -153,7 +153,8 @@ def test_every_word_is_read_back(name: str, tmp_path: Path) -> None:
 def test_a_page_of_ten_megabytes_is_made_in_pieces() -> None:
     outputs = [agent(place, call("cat", result="x" * 1_000_000)) for place in range(1, 11)]
     sizes = [
-        len(piece) for piece in pieces([ExportSession(session(user(0, "go"), *outputs))], ExportOptions())
+        len(piece)
+        for piece in encode_sessions([ExportSession(session(user(0, "go"), *outputs))], ExportOptions())
     ]
     assert sum(sizes) > 10_000_000
     assert max(sizes) < 1_100_000
@@ -176,4 +177,4 @@ def test_a_session_without_times_tells_none() -> None:
 
 
 def test_the_form_is_listed() -> None:
-    assert FORMATS["md"].pieces() is pieces
+    assert FORMATS["md"].function == "formats.markdown:encode_sessions"

@@ -191,7 +191,7 @@ def test_a_conversation_is_written_before_the_next_is_read(form: str) -> None:
 
     first: list[bytes] = []
     with pytest.raises(AssertionError, match="the next one"):
-        deque(map(first.append, FORMATS[form].pieces()(conversations(), ExportOptions())))
+        deque(map(first.append, FORMATS[form].encode(conversations(), ExportOptions())))
     assert b"".join(first) == export_bytes(form, [export_session(*many)], ExportOptions())
     assert form == "otel-proto" or max(map(len, first)) < 10_000 < sum(map(len, first))
 

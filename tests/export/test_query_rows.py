@@ -10,18 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retold.cli.console import Console
-from retold.export.text.escape import PIECE, harmless
+from retold.export.text.formatting import PIECE_LENGTH, escape_formula, text_width
 from retold.export.text.sql_results import (
     SAMPLE,
     csv_line,
     csv_pieces,
+    format_rows,
+    format_value,
     json_line,
     json_pieces,
-    shown,
-    table,
     unique_names,
 )
-from retold.export.text.table import width_of
 
 NUMBERS = st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False))
 VALUES = st.one_of(NUMBERS, st.text(), st.binary())
@@ -41,14 +40,14 @@ def test_a_table_has_a_line_for_each_row_or_for_each_cell(
     names, rows = answer
     out = io.StringIO()
     console = Console({}, out)
-    lines = list(table(names, rows, width))
+    lines = list(format_rows(names, rows, width))
     for pieces in lines:
-        console.pieces(pieces)
+        console.write_styled(pieces)
     assert len(out.getvalue().splitlines()) == len(lines) == out.getvalue().count("\n")
     cells = len(names) * len(rows) + max(0, len(rows) - 1)
     assert len(lines) in (len(rows) + 1, cells)
     if len(lines) != cells:
-        assert all(width_of("".join(text for _, text in pieces)) <= width for pieces in lines)
+        assert all(text_width("".join(text for _, text in pieces)) <= width for pieces in lines)
 
 
 @given(answers())
@@ -65,7 +64,7 @@ def test_json_and_csv_hold_what_a_row_does(
                 case str():
                     assert (from_json, from_csv) == (
                         value.encode("utf-8", "replace").decode(),
-                        harmless(value),
+                        escape_formula(value),
                     )
                 case bytes():
                     assert bytes.fromhex(from_json) == bytes.fromhex(from_csv) == value
@@ -77,7 +76,16 @@ def test_json_and_csv_hold_what_a_row_does(
                     assert from_json == type(value)(from_csv) == value
 
 
-LONG = ('"ä\x7f\n😀' * PIECE, 1, None, b"\x00\xff" * PIECE, "a" * (PIECE + 1), "=" * PIECE * 2, "", 9e999)
+LONG = (
+    '"ä\x7f\n😀' * PIECE_LENGTH,
+    1,
+    None,
+    b"\x00\xff" * PIECE_LENGTH,
+    "a" * (PIECE_LENGTH + 1),
+    "=" * PIECE_LENGTH * 2,
+    "",
+    9e999,
+)
 
 
 def test_what_is_long_is_told_bit_by_bit_and_comes_to_the_same() -> None:
@@ -86,8 +94,8 @@ def test_what_is_long_is_told_bit_by_bit_and_comes_to_the_same() -> None:
     assert b"".join(told) == json_line(names, LONG)
     cells = list(csv_pieces(LONG))
     assert "".join(cells) == csv_line(LONG)
-    assert max(map(len, cells)) <= 2 * PIECE
-    assert max(map(len, told)) <= 6 * PIECE
+    assert max(map(len, cells)) <= 2 * PIECE_LENGTH
+    assert max(map(len, told)) <= 6 * PIECE_LENGTH
 
 
 def test_names_are_told_apart() -> None:
@@ -96,7 +104,7 @@ def test_names_are_told_apart() -> None:
 
 def test_a_number_is_never_cut_however_late_it_comes() -> None:
     rows = [(1, "a")] * SAMPLE + [(123_456_789, "a" * 50)]
-    *_, last = table(["number", "text"], rows, 20)
+    *_, last = format_rows(["number", "text"], rows, 20)
     assert "".join(text for _, text in last) == "123456789  aaa…"
 
 
@@ -104,7 +112,7 @@ LATE = 123_456_789_012_345_678
 
 
 def lines_of(names: list[str], rows: list[tuple[int | float | str | None, ...]], width: int) -> list[str]:
-    return ["".join(text for _, text in pieces) for pieces in table(names, rows, width)]
+    return ["".join(text for _, text in pieces) for pieces in format_rows(names, rows, width)]
 
 
 def test_a_number_is_not_cut_where_each_row_is_told_apart() -> None:
@@ -130,7 +138,7 @@ def test_text_is_cut_among_numbers() -> None:
 def test_values_as_people_read_them() -> None:
     values = (None, "", " \n", "a\nb", 0.1 + 0.2, 2.0, 1e300, float("inf"), b"\x00\xff", 2**62)
     told = ["NULL", "", "", "a b", "0.3", "2.0", "1e+300", "inf", "x'00ff'", "4611686018427387904"]
-    assert list(map(shown, values)) == told
+    assert list(map(format_value, values)) == told
 
 
 def test_only_as_much_is_held_as_tells_how_wide_columns_are() -> None:
@@ -141,5 +149,5 @@ def test_only_as_much_is_held_as_tells_how_wide_columns_are() -> None:
             taken.append(number)
             yield ("x" * (1 << 20),)
 
-    next(iter(table(["a"], rows(), 80)))
+    next(iter(format_rows(["a"], rows(), 80)))
     assert len(taken) < 10

@@ -86,7 +86,7 @@ def test_a_tool_says_how_long_it_took() -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_json_stays_on_its_line_and_keeps_the_name(name: str) -> None:
     out = io.StringIO()
-    Console({}, out).record(line_json(Line(name, NOTHING, NOTHING), "model"))
+    Console({}, out).write_json(line_json(Line(name, NOTHING, NOTHING), "model"))
     written = out.getvalue()
     assert written.count("\n") == 1
     assert not set(written[:-1]) & {chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))}
@@ -105,7 +105,7 @@ def test_csv_has_plain_numbers_and_nothing_where_nothing_is_known() -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_csv_is_read_back_as_one_row_and_no_cell_is_a_formula(name: str) -> None:
     out = io.StringIO()
-    Console({}, out).lines(csv_lines([Line(name, spend(1, 8), NOTHING)], "project"))
+    Console({}, out).write_lines(csv_lines([Line(name, spend(1, 8), NOTHING)], "project"))
     rows = list(csv.reader(io.StringIO(out.getvalue(), newline=""), strict=True))
     assert [len(row) for row in rows] == [len(HEADINGS)] * 2
     assert not rows[1][1].startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
@@ -122,7 +122,7 @@ def test_csv_keeps_every_name(names: list[str]) -> None:
 
 def test_showing_a_report_takes_none_of_the_libraries_that_reading_does() -> None:
     code = (
-        "import sys, retold.export.overview, retold.export.arithmetic, retold.export.report_csv\n"
+        "import sys, retold.export.text.report_overview, retold.export.text.report_table, retold.export.text.report_data\n"
         "print({'msgspec', 'typing', 'json', 'decimal', 'csv', 'apsw', 'genai_prices'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{code}"], capture_output=True, text=True, check=True)  # fmt: skip

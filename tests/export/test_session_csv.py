@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from retold.export.formats.csv import HEADINGS, LIMIT, pieces
+from retold.export.formats.csv import HEADINGS, LIMIT, encode_sessions
 from retold.export.formats.registry import ExportOptions, ExportSession
 from retold.model.session import Text
 from support.full_session import agent, call, everything, session, session_with_text, user
@@ -18,7 +18,7 @@ FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1"]
 
 
 def rows(*tellings: ExportSession, choice: ExportOptions = ExportOptions()) -> list[dict[str, str]]:  # noqa: B008 - a frozen value
-    text = b"".join(pieces(tellings, choice)).decode()
+    text = b"".join(encode_sessions(tellings, choice)).decode()
     found = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     assert tuple(found.fieldnames or ()) == HEADINGS
     return list(found)
@@ -29,7 +29,7 @@ def texts(found: Iterable[dict[str, str]]) -> list[str]:
 
 
 def test_everything(snapshot: SnapshotAssertion) -> None:
-    assert b"".join(pieces([everything()], ExportOptions())).decode() == snapshot
+    assert b"".join(encode_sessions([everything()], ExportOptions())).decode() == snapshot
 
 
 @pytest.mark.parametrize("formula", FORMULAS)

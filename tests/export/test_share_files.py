@@ -46,7 +46,7 @@ WAIT 3
 
 
 def shared_as(form: str, told: Session) -> bytes:
-    return b"".join(FORMATS[form].pieces()([ExportSession(told)], ExportOptions()))
+    return b"".join(FORMATS[form].encode([ExportSession(told)], ExportOptions()))
 
 
 def said(told: Session) -> list[Any]:

@@ -8,8 +8,8 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from retold.agents.registry import read
-from retold.export.text.events import event_line
-from retold.export.transcript import LINE, TranscriptOptions, key_argument_of, transcript
+from retold.export.text.events import format_event
+from retold.export.transcript import LINE, TranscriptOptions, format_transcript, key_argument
 from retold.model.events import steps
 from support import cases
 
@@ -26,7 +26,7 @@ SHOWN = (
 
 
 def page(file: Path, wanted: TranscriptOptions = TranscriptOptions()) -> str:  # noqa: B008 - a frozen value
-    return "\n".join(line.text for session in read(file) for line in transcript(session, wanted))
+    return "\n".join(line.text for session in read(file) for line in format_transcript(session, wanted))
 
 
 def test_the_sample_reads_well(snapshot: SnapshotAssertion) -> None:
@@ -53,7 +53,7 @@ def test_a_case_reads_well(
 
 def test_the_sample_as_events(snapshot: SnapshotAssertion) -> None:
     (session,) = read(SAMPLE)
-    assert "\n".join(event_line(step).text for step in steps(session, with_text=True)) == snapshot
+    assert "\n".join(format_event(step).text for step in steps(session, with_text=True)) == snapshot
 
 
 @pytest.mark.parametrize("case", ["hook-context-around-a-prompt", "content-as-text-as-a-part-as-a-list"])
@@ -80,7 +80,7 @@ def test_a_prompt_of_several_texts_is_shown_once(case: str, tmp_path: Path) -> N
     ],
 )
 def test_the_argument_that_tells_most(arguments: dict[str, Any], told: str) -> None:
-    assert key_argument_of(arguments) == told
+    assert key_argument(arguments) == told
 
 
 def test_a_long_argument_is_cut(tmp_path: Path) -> None:

@@ -4,7 +4,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from retold.export.text.times import day, minute, moment, period, second, when, zone_names
+from retold.export.text.formatting import (
+    format_day,
+    format_minute,
+    format_moment,
+    format_period,
+    format_second,
+    format_time,
+    zone_names,
+)
 from support.local_clock import local_clock
 
 AT = datetime(2026, 1, 27, 1, 2, 3, tzinfo=UTC)
@@ -22,23 +30,28 @@ AT = datetime(2026, 1, 27, 1, 2, 3, tzinfo=UTC)
 def test_a_time_is_local_and_names_its_zone(zone: str, told: str, names: str) -> None:
     with local_clock(zone):
         on, at, called = told.split()
-        assert (day(AT), second(AT), minute(AT)) == (on, f"{on} {at}", f"{on} {at[:5]}")
-        assert moment(AT) == f"{on} {at[:5]} {called}"
-        assert (moment(AT, is_utc=True), day(AT, is_utc=True)) == ("2026-01-27 01:02 UTC", "2026-01-27")
+        assert (format_day(AT), format_second(AT), format_minute(AT)) == (on, f"{on} {at}", f"{on} {at[:5]}")
+        assert format_moment(AT) == f"{on} {at[:5]} {called}"
+        assert (format_moment(AT, is_utc=True), format_day(AT, is_utc=True)) == (
+            "2026-01-27 01:02 UTC",
+            "2026-01-27",
+        )
         assert zone_names() == names
 
 
 def test_a_period_names_the_day_and_the_zone_again_only_where_they_change() -> None:
     with local_clock("America/Los_Angeles"):
         night = datetime(2026, 11, 1, 8, 30, tzinfo=UTC)  # an hour before clocks are set back
-        assert period(night, night + timedelta(minutes=5)) == "2026-11-01 01:30 to 01:35 PDT"
-        assert period(night, night + timedelta(hours=1)) == "2026-11-01 01:30 PDT to 01:30 PST"
-        assert period(night, night + timedelta(days=1)) == "2026-11-01 01:30 PDT to 2026-11-02 00:30 PST"
-        assert period(night, None) == period(night, night) == "2026-11-01 01:30 PDT"
+        assert format_period(night, night + timedelta(minutes=5)) == "2026-11-01 01:30 to 01:35 PDT"
+        assert format_period(night, night + timedelta(hours=1)) == "2026-11-01 01:30 PDT to 01:30 PST"
+        assert (
+            format_period(night, night + timedelta(days=1)) == "2026-11-01 01:30 PDT to 2026-11-02 00:30 PST"
+        )
+        assert format_period(night, None) == format_period(night, night) == "2026-11-01 01:30 PDT"
 
 
 def test_a_message_on_another_day_has_its_day() -> None:
     with local_clock("America/Los_Angeles"):
-        assert when(AT, AT - timedelta(hours=17)) == "17:02"
-        assert when(AT, AT - timedelta(hours=18)) == "2026-01-26 17:02"
-        assert when(AT, None) == "2026-01-26 17:02"
+        assert format_time(AT, AT - timedelta(hours=17)) == "17:02"
+        assert format_time(AT, AT - timedelta(hours=18)) == "2026-01-26 17:02"
+        assert format_time(AT, None) == "2026-01-26 17:02"

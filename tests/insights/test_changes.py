@@ -1,6 +1,7 @@
 """Files that were changed, how often, and by how much."""
 
-from retold.insights.changes import FileChange, changes
+from retold.insights.changes import FileChange
+from retold.insights.digest import collect_insights
 from retold.model.session import DiffDisplay, Entry, ToolCall
 from support.dialogue_sessions import assistant, call, user
 
@@ -22,13 +23,13 @@ def edit(path: str, **more: object) -> ToolCall:
 
 
 def counted(*entries: Entry) -> dict[str, tuple[int, int | None, int | None]]:
-    return {one.path: (one.edits, one.added, one.removed) for one in changes(entries)}
+    return {one.path: (one.edits, one.added, one.removed) for one in collect_insights(entries).changes}
 
 
 def test_edits_are_counted_the_most_first() -> None:
-    found = changes(
+    found = collect_insights(
         [user("Go"), assistant(edit("moon.py"), edit("tides.py")), user("On"), assistant(edit("tides.py"))]
-    )
+    ).changes
     assert [(one.path, one.edits, one.added, one.removed) for one in found] == [
         ("tides.py", 2, 2, 4),
         ("moon.py", 1, 1, 2),

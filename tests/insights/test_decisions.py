@@ -2,17 +2,18 @@
 
 import pytest
 
-from retold.insights.decisions import Decision, decisions
+from retold.insights.decisions import Decision
+from retold.insights.digest import collect_insights
 from retold.model.session import Context, Entry, Event, Message, Text
 from support.dialogue_sessions import assistant, call, user
 
 
 def texts(*entries: Entry) -> list[str]:
-    return [one.text for one in decisions(entries)]
+    return [one.text for one in collect_insights(entries).decisions]
 
 
 def only(*entries: Entry) -> Decision:
-    (decision,) = decisions(entries)
+    (decision,) = collect_insights(entries).decisions
     return decision
 
 
@@ -79,7 +80,7 @@ def test_words_that_decide_nothing(sentence: str) -> None:
     ],
 )
 def test_words_with_which_an_agent_decides(sentence: str, is_one: int) -> None:
-    assert [one.by for one in decisions([assistant(Text(sentence))])] == ["agent"] * is_one
+    assert [one.by for one in collect_insights([assistant(Text(sentence))]).decisions] == ["agent"] * is_one
 
 
 def test_a_proposal_that_is_accepted_is_decided() -> None:
@@ -116,11 +117,11 @@ def test_plans_count_when_they_were_approved() -> None:
 def test_summaries_keep_decisions() -> None:
     summary = "Summary:\n\n## Key decisions\n\n- Heights in **centimetres**\n- The zone is the harbour's\n\n## Files\n\n- tides.py"
     snapshot = Message("s", "user", None, "live", None, None, None, (Context("snapshot", summary),))
-    found = decisions([snapshot])
+    found = collect_insights([snapshot]).decisions
     assert [one.text for one in found] == ["Heights in centimetres", "The zone is the harbour's"]
     assert {one.source for one in found} == {"summary"}
     told = Event(None, "compaction", None, "live", "We agreed to use centimetres.")
-    assert [one.source for one in decisions([told])] == ["summary"]
+    assert [one.source for one in collect_insights([told]).decisions] == ["summary"]
 
 
 def test_each_thing_is_decided_once_and_not_where_it_was_taken_back() -> None:

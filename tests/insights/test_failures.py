@@ -2,8 +2,9 @@
 
 import pytest
 
-from retold.insights.commands import makes_good, runs
-from retold.insights.failures import CallFailure, failures
+from retold.insights.commands import parse_runs, repairs
+from retold.insights.digest import collect_insights
+from retold.insights.failures import CallFailure
 from retold.model.session import Entry, Event, Text, ToolCall
 from support.dialogue_sessions import assistant, call, user
 
@@ -20,7 +21,7 @@ def edit(path: str) -> ToolCall:
 
 
 def only(*entries: Entry) -> CallFailure:
-    (failure,) = failures(entries)
+    (failure,) = collect_insights(entries).failures
     return failure
 
 
@@ -95,7 +96,8 @@ def test_commands_that_do_not(failed: str, done: str) -> None:
 
 
 def test_no_is_an_answer_and_no_failure() -> None:
-    assert failures([assistant(shell("grep -r tide .", 1), shell("cd x && test -f y", 1))]) == ()
+    answers = [assistant(shell("grep -r tide .", 1), shell("cd x && test -f y", 1))]
+    assert collect_insights(answers).failures == ()
     assert only(assistant(shell("grep -r tide .", 2, "grep: .: Permission denied"))).error.endswith("denied")
 
 
@@ -148,7 +150,9 @@ def test_what_was_taken_back_did_fail_but_mends_nothing() -> None:
 def test_what_was_compacted_counts_and_copies_do_not() -> None:
     assert only(assistant(shell("make", 2, "error"), fate="compacted")).is_open
     assert (
-        failures([assistant(shell("make", 2), own=False), assistant(shell("make", 2), fate="superseded")])
+        collect_insights(
+            [assistant(shell("make", 2), own=False), assistant(shell("make", 2), fate="superseded")]
+        ).failures
         == ()
     )
 
@@ -160,7 +164,7 @@ def test_words_about_a_fix_are_said_before_somebody_asks_for_more() -> None:
         user("Next?"),
         assistant(Text("Yes.")),
     ]
-    fix = failures(entries)[0].fix
+    fix = collect_insights(entries).failures[0].fix
     assert fix is not None
     assert (fix.before, fix.after) == (None, None)
 
@@ -196,5 +200,5 @@ def test_half_a_word_is_never_told() -> None:
     ],
 )
 def test_what_does_nothing_makes_nothing_good(done: str, failed: str) -> None:
-    assert not makes_good(runs(done), runs(failed))
-    assert makes_good(runs(failed), runs(failed))
+    assert not repairs(parse_runs(done), parse_runs(failed))
+    assert repairs(parse_runs(failed), parse_runs(failed))

@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retold.archive.store import Store
-from retold.insights.digest import Gleaned, gleaned, gleaning, gleanings
-from retold.insights.text import placed
-from retold.model.session import CATEGORIES, Entry, Event, Text
+from retold.insights.digest import Insights, collect_insights, load_insights, load_many_insights
+from retold.insights.text import place_entries
+from retold.model import CATEGORIES
+from retold.model.session import Entry, Event, Text
 from retold.search.filters import Filters
 from retold.sessions.load import load_session
-from retold.sessions.pages import turns
+from retold.sessions.slices import load_turns
 from support import conversation_files
 from support.dialogue_sessions import TIMELINES, assistant, call, user
 from support.hostile_texts import TEXTS as HOSTILE
@@ -44,8 +45,8 @@ CALLS = st.builds(
 @given(TIMELINES, st.lists(CALLS, max_size=4))
 def test_no_timeline_makes_it_raise(entries: list[Entry], calls: list[object]) -> None:
     told = [*entries, assistant(*calls), *entries]
-    found = gleaned(told)
-    assert found == gleaned(iter(told))
+    found = collect_insights(told)
+    assert found == collect_insights(iter(told))
     places = [one.place for one in found.failures] + [one.place for one in found.open_ends]
     assert all(0 <= place.seq < len(told) for place in places)
 
@@ -53,7 +54,9 @@ def test_no_timeline_makes_it_raise(entries: list[Entry], calls: list[object]) -
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_texts_are_texts(text: str) -> None:
     failed = call(canonical="shell_exec", arguments={"command": text}, status="error", error=text)
-    found = gleaned([user(text), assistant(Text(text), failed), Event(None, "error", None, "live", text)])
+    found = collect_insights(
+        [user(text), assistant(Text(text), failed), Event(None, "error", None, "live", text)]
+    )
     assert len(found.failures) == 1 + bool(text.strip())
 
 
@@ -67,7 +70,7 @@ def test_hostile_texts_are_texts(text: str) -> None:
 def test_no_text_takes_long(text: str) -> None:
     failed = call(canonical="shell_exec", arguments={"command": text}, status="error", error=text)
     began = time.process_time()
-    gleaned([user(text), assistant(Text(text), failed), user(text[::-1]), assistant(Text(text))])
+    collect_insights([user(text), assistant(Text(text), failed), user(text[::-1]), assistant(Text(text))])
     assert time.process_time() - began < 2
 
 
@@ -79,7 +82,7 @@ def test_of_many_entries_what_is_told_is_bounded() -> None:
         status="error",
         error=f"error {long}\n" * 50,
     )
-    found = gleaned(
+    found = collect_insights(
         [user(f"Let's use UTC. {long}"), assistant(Text(long), failed), assistant(Text(f"{long}?"))]
     )
     assert all(len(one.target) <= 200 and len(one.error) <= 1_000 for one in found.failures)
@@ -101,30 +104,30 @@ def test_every_agent_is_gleaned_from_its_archive(agent: str, tmp_path: Path) -> 
     form.write(tmp_path / "home", 7, said)
     with Store(sync_archive(tmp_path / "retold", {"HOME": str(tmp_path / "home")}).folder) as record:
         key = form.key(7)
-        (found,) = gleanings(record, Filters())
-        assert found == gleaning(record, key)
+        (found,) = load_many_insights(record, Filters())
+        assert found == load_insights(record, key)
         assert found.session.key == key
         assert found.session.timeline == ()
         whole = load_session(record, key)
         assert whole is not None
-        assert found.gleaned == gleaned(whole.timeline)
-        assert [one.text for one in found.gleaned.decisions] == [
+        assert found.insights == collect_insights(whole.timeline)
+        assert [one.text for one in found.insights.decisions] == [
             "I would store the zone with each height.",
             "And from now on heights are in centimetres.",
         ]
-        assert [(one.kind, one.place.turn) for one in found.gleaned.open_ends] == [("question", 2)]
+        assert [(one.kind, one.place.turn) for one in found.insights.open_ends] == [("question", 2)]
 
 
 def test_turns_are_counted_as_an_outline_counts_them(demo_env: dict[str, str]) -> None:
     with Store(demo_env["RETOLD_HOME"]) as record:
         for (key,) in list(record.rows("SELECT key FROM sessions")):
-            session, outline = load_session(record, key), turns(record, key)
+            session, outline = load_session(record, key), load_turns(record, key)
             assert session is not None
-            for one in placed(session.timeline):
-                assert one.place.turn == sum(turn.place <= one.place.seq for turn in outline), key
+            for one in place_entries(session.timeline):
+                assert one.place.turn == sum(turn.seq <= one.place.seq for turn in outline), key
 
 
 def test_a_session_that_is_not_there_comes_to_nothing(demo_env: dict[str, str]) -> None:
     with Store(demo_env["RETOLD_HOME"]) as record:
-        assert gleaning(record, "gemini:nothing") is None
-    assert gleaned([]) == Gleaned()
+        assert load_insights(record, "gemini:nothing") is None
+    assert collect_insights([]) == Insights()

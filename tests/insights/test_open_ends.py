@@ -2,14 +2,14 @@
 
 import pytest
 
-from retold.insights.failures import failures
-from retold.insights.open_ends import OpenEnd, open_ends
+from retold.insights.digest import collect_insights
+from retold.insights.open_ends import OpenEnd
 from retold.model.session import Entry, Event, Text, Todo, TodosDisplay, ToolCall
 from support.dialogue_sessions import assistant, call, user
 
 
 def only(*entries: Entry) -> OpenEnd:
-    (end,) = open_ends(entries, failures(entries))
+    (end,) = collect_insights(entries).open_ends
     return end
 
 
@@ -24,7 +24,7 @@ def event(kind: str, text: str) -> Event:
 def test_a_question_of_the_agent_that_nobody_answered() -> None:
     end = only(user("Go"), assistant(Text("It is done. Shall I push it?")))
     assert (end.kind, end.text, end.place.turn) == ("question", "Shall I push it?", 1)
-    assert open_ends([user("Go"), assistant(Text("Shall I? It is done."))]) == ()
+    assert collect_insights([user("Go"), assistant(Text("Shall I? It is done."))]).open_ends == ()
     assert (
         only(user("潮"), assistant(Text("直しました。続けますか\N{FULLWIDTH QUESTION MARK}"))).kind
         == "question"
@@ -38,7 +38,7 @@ def test_words_of_a_person_that_nobody_answered() -> None:
 
 @pytest.mark.parametrize("words", ["thanks!", "Perfekt, danke!", "👍", "ありがとう", "/quit", "LGTM"])
 def test_a_farewell_leaves_nothing_open(words: str) -> None:
-    assert open_ends([assistant(Text("Done.")), user(words)]) == ()
+    assert collect_insights([assistant(Text("Done.")), user(words)]).open_ends == ()
 
 
 def test_an_error_at_the_end() -> None:
@@ -46,7 +46,9 @@ def test_an_error_at_the_end() -> None:
     assert (end.kind, end.text) == ("error", "And the moon?: [API Error: overloaded]")
     failed = call(status="error", error="File not found: moon.py")
     assert only(user("Go"), assistant(failed)).text == "File not found: moon.py"
-    assert open_ends([user("Go"), event("error", "overloaded"), assistant(Text("Done."))]) == ()
+    assert (
+        collect_insights([user("Go"), event("error", "overloaded"), assistant(Text("Done."))]).open_ends == ()
+    )
 
 
 def test_what_was_broken_off() -> None:
@@ -82,9 +84,9 @@ def test_things_to_do_that_are_not_done(told: dict[str, object]) -> None:
 def test_the_last_list_counts() -> None:
     first, last = ({"plan": [{"step": "A", "status": status}]} for status in ("pending", "completed"))
     assert (
-        open_ends(
+        collect_insights(
             [assistant(plan(arguments=first)), assistant(plan(arguments=last)), assistant(Text("Done."))]
-        )
+        ).open_ends
         == ()
     )
 
@@ -111,7 +113,7 @@ def test_what_the_last_answer_says_is_left(heading: str) -> None:
     words = f"The table is right.\n\n- read it\n\n{heading}\n\n- the moon\n- the **sun**\n\nThat is all."
     end = only(user("Go"), assistant(Text(words)))
     assert (end.kind, end.items) == ("remaining", ("the moon", "the sun"))
-    assert open_ends([assistant(Text(words)), user("thanks")]) == ()
+    assert collect_insights([assistant(Text(words)), user("thanks")]).open_ends == ()
 
 
 def test_boxes_that_are_not_ticked() -> None:
@@ -128,5 +130,5 @@ def test_a_command_that_never_worked_is_told_once() -> None:
 
 
 def test_what_was_taken_back_leaves_nothing_open() -> None:
-    assert open_ends([assistant(Text("Done.")), user("And the moon?", fate="rewound")]) == ()
-    assert open_ends([]) == ()
+    assert collect_insights([assistant(Text("Done.")), user("And the moon?", fate="rewound")]).open_ends == ()
+    assert collect_insights([]).open_ends == ()

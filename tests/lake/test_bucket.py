@@ -9,12 +9,12 @@ from pyspark.sql import SparkSession
 
 from conftest import available
 from retold.demo.home import make_home
-from retold.lake.batches import prices, told
-from retold.lake.jobs import planned
-from retold.lake.remote import found
-from retold.lake.spark import settled
+from retold.lake.batches import load_prices, read_sessions
+from retold.lake.jobs import plan_jobs
+from retold.lake.remote import find_folders
+from retold.lake.spark import deduplicate
 from retold.model.tables import TABLES
-from retold.projects.resolver import Atlas
+from retold.projects.resolver import ProjectResolver
 from support.conversation_files import FORMS, turns
 from support.export_inputs import NOW
 from support.home_tables import (
@@ -56,11 +56,11 @@ def local(store: ObjectStore) -> list[tuple[str | None, Path]]:
 
 
 def in_bucket(pattern: str) -> dict[str, list[dict[str, Any]]]:
-    places = found([pattern])
-    plan = planned(places.folders, disk=places.disk, size_of=places.size_of)
-    atlas = Atlas(plan.clues, {}, "")
+    places = find_folders([pattern])
+    plan = plan_jobs(places.folders, disk=places.disk, size_of=places.size_of)
+    atlas = ProjectResolver(plan.clues, {}, "")
     return rows_by_table(
-        [*plan.refused, *(one for job in plan.jobs for one in told(job, atlas, prices().cost))]
+        [*plan.unread, *(one for job in plan.jobs for one in read_sessions(job, atlas, load_prices().cost))]
     )
 
 
@@ -92,7 +92,7 @@ def test_executors_read_the_bucket_themselves(store: ObjectStore, tmp_path: Path
 def hold(spark: SparkSession, expected: dict[str, list[dict[str, Any]]]) -> None:
     for name in ("sessions", "requests", "tool_calls"):
         table = spark.read.format("retold").options(table=name, maxPartitionBytes="100k").load(HOMES)
-        rows = [row.asDict() for row in (settled(table) if name == "requests" else table).collect()]
+        rows = [row.asDict() for row in (deduplicate(table) if name == "requests" else table).collect()]
         assert len(rows) == len(expected[name])
         assert {row["home"] for row in rows} == {"ann", "bob"}
         if name == "requests":

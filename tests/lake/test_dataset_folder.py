@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from retold.lake.dataset_files import Folder, NotOurs
+from retold.lake.dataset_files import DatasetFolder, NotADatasetError
 from support.dataset_exports import DRAFT, dataset_rows, export_dataset, person_with_archive, table_objects
 from support.gemini_home import GeminiHome, user
 from support.person import Person, is_root
@@ -107,7 +107,7 @@ def test_hostile_texts_stay_in_their_cells(tmp_path: Path) -> None:
 
 
 def test_two_at_a_time_are_refused(ann: Person, lake: Path) -> None:
-    with Folder(str(lake)):
+    with DatasetFolder(str(lake)):
         done = ann.run("export", "--all", "--format", "parquet", "-o", str(lake))
     assert (done.code, "another retold" in done.err) == (4, True)
 
@@ -123,7 +123,7 @@ def test_a_full_disk_leaves_what_was_there(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("retold.lake.dataset_files.reach_disk", full)
+        patched.setattr("retold.lake.dataset_files.sync_to_disk", full)
         done = ann.run("export", "--all", "--format", "parquet", "-o", str(lake), "--no-redact")
     assert (done.code, "No space left" in done.err) == (4, True)
     assert dataset_rows(lake) == before
@@ -133,7 +133,7 @@ def test_a_full_disk_leaves_what_was_there(
 
 
 @pytest.mark.parametrize(
-    "what", ["retold.lake.dataset_files.Folder.opened", "retold.lake.dataset_files.ParquetWriter"]
+    "what", ["retold.lake.dataset_files.DatasetFolder.open_new", "retold.lake.dataset_files.ParquetWriter"]
 )
 def test_a_file_that_cannot_be_opened_is_told_as_what_it_is(
     ann: Person, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
@@ -142,7 +142,7 @@ def test_a_file_that_cannot_be_opened_is_told_as_what_it_is(
     GeminiHome(tmp_path / "ann").lines("den", 3, 30, [user("u3", 31, "And otters?")], kind="main")
     ann.sync()
 
-    opened = Folder.opened
+    opened = DatasetFolder.open_new
 
     def refused(*given: Any, **_: object) -> Any:
         if "retold.json" in str(given[0]):
@@ -159,11 +159,11 @@ def test_a_file_that_cannot_be_opened_is_told_as_what_it_is(
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no such numbers of files there")
 def test_a_folder_that_is_not_ours_after_all_is_let_go(tmp_path: Path) -> None:
-    folder = Folder(str(tmp_path / "lake"))
+    folder = DatasetFolder(str(tmp_path / "lake"))
     (tmp_path / "lake" / "retold.json").write_text("{}")
     before = os.open(os.devnull, os.O_RDONLY)
     os.close(before)
-    with pytest.raises(NotOurs), folder:
+    with pytest.raises(NotADatasetError), folder:
         pass
     after = os.open(os.devnull, os.O_RDONLY)
     os.close(after)

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 from pyarrow import parquet
 
-from retold.lake.dataset_files import part_plans
+from retold.lake.dataset_files import plan_parts
 from retold.lake.dataset_items import DatasetItem
 from support.conversation_files import dice
 from support.dataset_exports import DRAFT, KEY, dataset_rows, export_dataset, file_states, person_with_archive
@@ -87,7 +87,7 @@ def test_an_increment_is_what_would_be_written_now(
     ann: Person, tmp_path: Path, how: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "retold.lake.dataset_files.ROOM", 1
+        "retold.lake.dataset_files.PART_BYTES", 1
     )  # so that no session is written anew because another was
     random = dice(seed)
     export_dataset(ann, tmp_path / "lake", "--all", how)
@@ -102,7 +102,7 @@ def test_an_increment_is_what_would_be_written_now(
 
 
 def test_only_the_part_with_a_change_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retold.lake.dataset_files.ROOM", 1)
+    monkeypatch.setattr("retold.lake.dataset_files.PART_BYTES", 1)
     home, lake = GeminiHome(tmp_path / "bob"), tmp_path / "lake"
     for place in range(1, 5):
         said = [user(f"u{place}", place, f"Ask {place}"), gemini(f"g{place}", place, "Answer.")]
@@ -155,15 +155,15 @@ def item(name: str, size: int) -> DatasetItem:
 def test_a_part_takes_what_comes_until_it_is_full(
     sizes: tuple[int, ...], parts: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("retold.lake.dataset_files.ROOM", 10)
-    plans = part_plans((), [item(f"{place}", size) for place, size in enumerate(sizes)])
+    monkeypatch.setattr("retold.lake.dataset_files.PART_BYTES", 10)
+    plans = plan_parts((), [item(f"{place}", size) for place, size in enumerate(sizes)])
     assert [tuple(one.size for one in plan.items) for plan in plans] == parts
 
 
 def test_a_session_keeps_its_part_and_the_next_begins_when_it_is_full(
     ann: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("retold.lake.dataset_files.ROOM", 1500)
+    monkeypatch.setattr("retold.lake.dataset_files.PART_BYTES", 1500)
     lake = tmp_path / "lake"
     export_dataset(ann, lake, "--all", "--no-redact")
     first = _places(lake)
@@ -206,7 +206,7 @@ dataset.write_part = told
 def test_two_processes_write_what_one_writes(ann: Person, tmp_path: Path, how: str) -> None:
     options = ("export", "--all", "--format", "parquet", how)
     many = "import retold.synchronization.workers as shares\nshares._MUCH = 0\n" + WRITERS
-    few = "import retold.lake.dataset_files as layout\nlayout.ROOM = 1500\n"
+    few = "import retold.lake.dataset_files as layout\nlayout.PART_BYTES = 1500\n"
     for folder, code in (("one", few), ("two", few + many)):
         done = ann.spawn(*options, "-o", str(tmp_path / folder), code=code)
         assert done.code == 0, done
@@ -287,7 +287,7 @@ def test_what_was_half_written_is_not_taken_for_what_was_there(
     ann: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed while a title was written that was then taken back: the files may be as large as they were."""
-    monkeypatch.setattr("retold.lake.dataset_files.Folder.has", lambda *_: True)
+    monkeypatch.setattr("retold.lake.dataset_files.DatasetFolder.is_complete", lambda *_: True)
     lake, options = tmp_path / "lake", ("export", "--all", "--format", "parquet", "--no-redact")
     (key,) = [key for key, row in ann.rows().items() if row["first_prompt"] == "Where do herons nest?"]
     ann.run("name", key, "Title A")

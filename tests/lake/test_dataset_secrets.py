@@ -35,7 +35,7 @@ def test_it_is_without_secrets_and_names_also_in_paths_and_manifest(ann: Person,
 def test_what_only_a_later_session_gives_away_does_not_stand_in_an_earlier_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("retold.lake.dataset_files.ROOM", 1)  # each in a part of its own
+    monkeypatch.setattr("retold.lake.dataset_files.PART_BYTES", 1)  # each in a part of its own
     home, word = GeminiHome(tmp_path / "bob"), "Quagmire-Plover-77"
     home.lines("den", 1 << 28, 1, [user("u1", 1, f"try {word} again")], kind="main")
     person = Person(tmp_path / "bob")
@@ -51,7 +51,7 @@ def test_what_only_a_later_session_gives_away_does_not_stand_in_an_earlier_one(
 def test_what_a_sync_brings_while_it_is_written_is_without_its_secrets(
     ann: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learn = Dataset._learn  # noqa: SLF001 - nowhere else is it between the two
+    learn = Dataset._load  # noqa: SLF001 - nowhere else is it between the two
 
     def meanwhile(self: Dataset, show: Callable[[int, int], None]) -> None:
         learn(self, show)
@@ -59,7 +59,7 @@ def test_what_a_sync_brings_while_it_is_written_is_without_its_secrets(
         GeminiHome(ann.folder).lines("den", 2, 20, [user("u2", 21, late), gemini("g2", 22, "In reeds.")])
         ann.sync()
 
-    monkeypatch.setattr(Dataset, "_learn", meanwhile)
+    monkeypatch.setattr(Dataset, "_load", meanwhile)
     export_dataset(ann, tmp_path / "lake")
     texts = [row["text"] for row in table_objects(tmp_path / "lake", "messages")]
     assert any("DB_PASSWORD" in str(text) for text in texts), "it came too late to be seen"
@@ -68,7 +68,7 @@ def test_what_a_sync_brings_while_it_is_written_is_without_its_secrets(
 
 def bringing(ann: Person, secrets: list[str]) -> Callable[[Dataset, Callable[[int, int], None]], None]:
     """Return what learns, and then lets a sync bring a session with one of some secrets."""
-    learn = Dataset._learn  # noqa: SLF001 - nowhere else is it between the two
+    learn = Dataset._load  # noqa: SLF001 - nowhere else is it between the two
 
     def meanwhile(self: Dataset, show: Callable[[int, int], None]) -> None:
         learn(self, show)
@@ -87,7 +87,7 @@ def test_what_a_sync_gives_away_while_it_is_written_stands_in_no_other_session(
     GeminiHome(ann.folder).lines("den", 5 << 28, 5, [user("u5", 6, f"try {word} again")], kind="main")
     ann.sync()
     with monkeypatch.context() as patched:
-        patched.setattr(Dataset, "_learn", bringing(ann, [word]))
+        patched.setattr(Dataset, "_load", bringing(ann, [word]))
         export_dataset(ann, tmp_path / "lake")
     held = all_bytes(tmp_path / "lake")
     assert b"DB_PASSWORD" in held, "it came too late to be seen"
@@ -101,7 +101,7 @@ def test_where_syncs_bring_secrets_all_the_while_it_is_not_called_complete(
 ) -> None:
     with monkeypatch.context() as patched:
         secrets = [f"Quagmire-Plover-{number}" for number in range(10, 30)]
-        patched.setattr(Dataset, "_learn", bringing(ann, secrets))
+        patched.setattr(Dataset, "_load", bringing(ann, secrets))
         done = ann.run("export", "--all", "--format", "parquet", "-o", str(tmp_path / "lake"))
     assert (done.code, "secrets all the while" in done.err) == (4, True)
     assert len(secrets) == 16, "it gave up soon"
@@ -115,7 +115,7 @@ def test_where_syncs_bring_secrets_all_the_while_it_is_not_called_complete(
 def test_what_others_write_without_a_secret_costs_nothing_written_twice(
     ann: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learn, brought = Dataset._learn, Dataset._brought  # noqa: SLF001 - nowhere else is it between the two
+    learn, brought = Dataset._load, Dataset._write_parts  # noqa: SLF001 - nowhere else is it between the two
     rounds: list[int] = []
 
     def tagged(self: Dataset, show: Callable[[int, int], None]) -> None:
@@ -126,8 +126,8 @@ def test_what_others_write_without_a_secret_costs_nothing_written_twice(
         rounds.append(1)
         return brought(self, *given, **named)
 
-    monkeypatch.setattr(Dataset, "_learn", tagged)
-    monkeypatch.setattr(Dataset, "_brought", counted)
+    monkeypatch.setattr(Dataset, "_load", tagged)
+    monkeypatch.setattr(Dataset, "_write_parts", counted)
     export_dataset(ann, tmp_path / "lake")
     assert len(rounds) == 1
 

@@ -11,7 +11,7 @@ import pytest
 from retold.agents.protocol import AgentHome, Source
 from retold.agents.registry import AGENTS
 from retold.demo.home import make_home
-from retold.lake.jobs import Spread, TableJob, TablePlan, bundled, planned, reunited
+from retold.lake.jobs import SplitConversation, TableJob, TablePlan, bundle_jobs, join_split, plan_jobs
 from retold.model.problem import Problem
 from retold.model.tables import TABLES
 from support.conversation_files import FORMS, turns
@@ -38,7 +38,7 @@ OF_ITS_OWN = (*sorted(SUMS), "requests", "cost_usd", "estimated")
 Tables = dict[str, list[dict[str, Any]]]
 
 
-def hold(folder: Path, given: Given, several: Sequence[Spread] = ()) -> None:
+def hold(folder: Path, given: Given, several: Sequence[SplitConversation] = ()) -> None:
     """Hold jobs to tell what an archive tells, but for what depends on other sessions."""
     expected, found = tables_from_archive(folder, given), tables_from_files(given, several)
     for name, without in (
@@ -99,7 +99,7 @@ def test_a_conversation_in_two_homes_is_one_job_and_one_session(tmp_path: Path) 
     form.write(tmp_path / "ann", 7, turns("heron"))
     form.write(tmp_path / "backup", 7, turns("heron"))
     given = [("ann", tmp_path / "ann"), ("backup", tmp_path / "backup")]
-    (job,) = planned(given).jobs
+    (job,) = plan_jobs(given).jobs
     assert len(job.sources) == 2
     (row,) = tables_from_files(given)["sessions"]
     assert (row["home"], row["homes"]) == ("ann", ["ann", "backup"])
@@ -107,20 +107,20 @@ def test_a_conversation_in_two_homes_is_one_job_and_one_session(tmp_path: Path) 
 
 def test_a_job_can_be_sent_elsewhere(tmp_path: Path) -> None:
     make_home(tmp_path / "demo", NOW)
-    for job in planned([("ann", tmp_path / "demo" / "home")]).jobs:
+    for job in plan_jobs([("ann", tmp_path / "demo" / "home")]).jobs:
         assert pickle.loads(pickle.dumps(job)) == job  # noqa: S301 - our own
 
 
 def test_a_folder_that_is_named_twice_is_looked_through_once(tmp_path: Path) -> None:
     FORMS["claude"].write(tmp_path, 7, turns("otter"))
-    assert len(planned([("a", tmp_path), ("b", tmp_path)]).jobs) == 1
+    assert len(plan_jobs([("a", tmp_path), ("b", tmp_path)]).jobs) == 1
 
 
 def test_a_folder_that_is_no_home_holds_nothing(tmp_path: Path) -> None:
-    assert planned([(None, tmp_path), (None, tmp_path / "nowhere")]).jobs == []
+    assert plan_jobs([(None, tmp_path), (None, tmp_path / "nowhere")]).jobs == []
 
 
-@pytest.mark.parametrize("step", ["home_in", "clues", "find", "read"])
+@pytest.mark.parametrize("step", ["find_home", "find_clues", "find_sources", "read"])
 def test_a_bug_in_one_home_or_log_costs_no_other(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -129,7 +129,7 @@ def test_a_bug_in_one_home_or_log_costs_no_other(
         FORMS["claude"].write(tmp_path / name, place << 28, turns("vole"))
         (chat.parents[1] / "logs.json").write_text("[]")
     given = [("ann", tmp_path / "ann"), ("bob", tmp_path / "bob")]
-    whole = len(planned(given).jobs)
+    whole = len(plan_jobs(given).jobs)
     gemini = AGENTS["gemini"]
     before = getattr(gemini, step)
 
@@ -139,13 +139,13 @@ def test_a_bug_in_one_home_or_log_costs_no_other(
         return before(where, *rest)
 
     monkeypatch.setattr(gemini, step, failing)
-    plan = planned(given)
-    (refused,) = plan.refused
+    plan = plan_jobs(given)
+    (refused,) = plan.unread
     assert (refused.agent, refused.home) == ("gemini", "ann")
     assert (refused.problem.code, refused.problem.message) == ("reader-failed", "RuntimeError: a bug")
     assert refused.problem.path.startswith(str(tmp_path / "ann"))
     assert "RuntimeError: a bug" in caplog.text
-    assert len(plan.jobs) == whole - (step in ("home_in", "find"))
+    assert len(plan.jobs) == whole - (step in ("find_home", "find_sources"))
 
 
 def test_a_bug_in_what_logs_say_costs_no_conversation(
@@ -165,9 +165,9 @@ def test_a_bug_in_what_logs_say_costs_no_conversation(
         raise RuntimeError("a bug")
 
     monkeypatch.setattr("retold.lake.jobs.scraps", failing)
-    plan = planned([("ann", tmp_path)], ["gemini"])
+    plan = plan_jobs([("ann", tmp_path)], ["gemini"])
     assert [len(job.sources) for job in plan.jobs] == [1]
-    assert [(one.problem.code, Path(one.problem.path).name) for one in plan.refused] == [
+    assert [(one.problem.code, Path(one.problem.path).name) for one in plan.unread] == [
         ("reader-failed", "logs.json")
     ]
 
@@ -179,7 +179,7 @@ def test_large_files_stand_alone_and_small_ones_together(most: int) -> None:
         TableJob("gemini", (Source(Path(str(size)), home, "c"),), {}, size)
         for size in sorted((1, 2, 3, 5, 50, 200), reverse=True)
     ]
-    bundles = bundled(jobs, most)
+    bundles = bundle_jobs(jobs, most)
     assert [job for bundle in bundles for job in bundle] == jobs
     for bundle in bundles:
         assert len(bundle) == 1 or sum(job.size for job in bundle) <= most
@@ -187,8 +187,11 @@ def test_large_files_stand_alone_and_small_ones_together(most: int) -> None:
 
 
 def test_jobs_of_which_no_file_is_left_are_bundled_too() -> None:
-    assert len(bundled([TableJob("gemini", (), {"a": ()}, 0), TableJob("gemini", (), {"b": ()}, 0)], 10)) == 1
-    assert bundled([], 10) == []
+    assert (
+        len(bundle_jobs([TableJob("gemini", (), {"a": ()}, 0), TableJob("gemini", (), {"b": ()}, 0)], 10))
+        == 1
+    )
+    assert bundle_jobs([], 10) == []
 
 
 def test_what_is_read_together_after_all_may_be_the_largest() -> None:
@@ -197,8 +200,8 @@ def test_what_is_read_together_after_all_may_be_the_largest() -> None:
         TableJob("gemini", (Source(Path(f"{size}.jsonl"), home, str(size)),), {}, size)
         for size in (6, 5, 4, 1)
     ]
-    several = [Spread("gemini", "of two", ("5.jsonl", "4.jsonl"))]
-    plan = reunited(TablePlan(jobs, {}, ()), several)
+    several = [SplitConversation("gemini", "of two", ("5.jsonl", "4.jsonl"))]
+    plan = join_split(TablePlan(jobs, {}, ()), several)
     assert [job.size for job in plan.jobs] == [9, 6, 1]
     assert [str(source.path) for source in plan.jobs[0].sources] == ["5.jsonl", "4.jsonl"]
 
@@ -207,9 +210,11 @@ def test_what_is_read_together_after_all_may_be_the_largest() -> None:
 def test_an_id_leads_to_the_cluster_of_its_files(form: str, tmp_path: Path) -> None:
     FORMS[form].write(tmp_path, 7, turns("vole"))
     agent = AGENTS[form.partition("-")[0]]
-    home = agent.home_in(tmp_path)
+    home = agent.find_home(tmp_path)
     assert home is not None
-    (source,) = (one for one in agent.find(home) if isinstance(one, Source) and one.cluster is not None)
+    (source,) = (
+        one for one in agent.find_sources(home) if isinstance(one, Source) and one.cluster is not None
+    )
     readings = agent.read(source)
     assert not isinstance(readings, Problem)
     assert [agent.cluster_of(reading.native_id or "") for reading in readings] == [source.cluster]

@@ -12,19 +12,19 @@ from pyarrow import fs
 from retold.agents.protocol import AgentHome, Source
 from retold.agents.registry import AGENTS
 from retold.lake.arrow import schema_of
-from retold.lake.batches import TableRequest, batches
-from retold.lake.jobs import planned
+from retold.lake.batches import TableRequest, read_batches
+from retold.lake.jobs import plan_jobs
 from retold.lake.remote import (
     ListedDisk,
     ListedFile,
     RemoteDisk,
     RemoteEntry,
-    found,
+    find_folders,
     is_address,
     label_of,
     shown_path,
 )
-from retold.lake.spark.files import shipments
+from retold.lake.spark.files import plan_shipments
 from retold.model.problem import Problem
 from support.conversation_files import FORMS, turns
 from support.home_tables import tables_from_files, two_homes
@@ -40,16 +40,16 @@ def test_homes_by_an_address_are_told_as_those_on_the_disk(
 ) -> None:
     expected = tables_from_files([("ann", homes / "ann"), ("bob", homes / "bob")])["messages"]
     monkeypatch.setattr("retold.lake.remote.is_address", lambda _: True)
-    places = found([f"file://{homes}/*"])
+    places = find_folders([f"file://{homes}/*"])
     assert [label for label, _ in places.folders] == ["ann", "bob"]
-    plan = planned(places.folders, disk=places.disk, size_of=places.size_of)
+    plan = plan_jobs(places.folders, disk=places.disk, size_of=places.size_of)
     assert {job.size for job in plan.jobs} == {
-        job.size for job in planned([("ann", homes / "ann"), ("bob", homes / "bob")]).jobs
+        job.size for job in plan_jobs([("ann", homes / "ann"), ("bob", homes / "bob")]).jobs
     }
     jobs = pickle.loads(pickle.dumps(plan.jobs))  # noqa: S301 - our own
     rows = [
         row
-        for batch in batches(TableRequest("messages", schema_of("messages")), jobs, plan.clues)
+        for batch in read_batches(TableRequest("messages", schema_of("messages")), jobs, plan.clues)
         for row in batch.to_pylist()
     ]
     assert sorted((row["session"], row["seq"], row["text"]) for row in rows) == sorted(
@@ -59,7 +59,7 @@ def test_homes_by_an_address_are_told_as_those_on_the_disk(
 
 def test_what_is_listed_at_once_is_not_asked_for_again(homes: Path) -> None:
     disk = RemoteDisk(f"file://{homes}")
-    disk.know([f"file:{homes}", f"file:{homes}/nowhere"])
+    disk.preload([f"file:{homes}", f"file:{homes}/nowhere"])
     (homes / "late").mkdir()
     assert [entry.name for entry in disk.entries(f"file:{homes}")] == ["ann", "bob"]
     assert not disk.is_folder(f"file:{homes}/late")
@@ -85,7 +85,7 @@ def test_wrong_paths_raise_as_those_of_this_machine_do(homes: Path) -> None:
 
 @pytest.mark.parametrize("at_once", [4, 11])
 def test_a_file_can_be_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
-    monkeypatch.setattr("retold.lake.remote.AT_ONCE", at_once)
+    monkeypatch.setattr("retold.lake.remote.WHOLE_FILE", at_once)
     (tmp_path / "a").write_bytes(b"heron otter")
     file = RemoteDisk(f"file://{tmp_path}").open(f"file:{tmp_path}/a")
     assert (file.size, file.read(5)) == (11, b"heron")
@@ -106,7 +106,7 @@ def test_what_is_an_address_and_how_it_is_shown() -> None:
     assert label_of(Path("/backup/ann/.gemini")) == "ann"
     assert label_of(Path("/")) is None
     with pytest.raises(ValueError, match="several file systems"):
-        found(["s3a://one/homes", "s3a://two/homes"])
+        find_folders(["s3a://one/homes", "s3a://two/homes"])
 
 
 HIDDEN = "HERON:0tter%2Fvole@"
@@ -131,10 +131,10 @@ def asked(homes: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_credentials_in_an_address_stand_in_no_table(homes: Path, asked: list[str]) -> None:
     chat = next((homes / "bob" / ".gemini").rglob("session-*"))
     (chat.parent / "session-2026-03-01T09-55-0000000f.json").write_text("no JSON")
-    places = found([f"s3://{HIDDEN}{homes.name}/*"])
-    plan = planned(places.folders, disk=places.disk, size_of=places.size_of)
+    places = find_folders([f"s3://{HIDDEN}{homes.name}/*"])
+    plan = plan_jobs(places.folders, disk=places.disk, size_of=places.size_of)
     for table in ("sessions", "problems"):
-        found_there = batches(TableRequest(table, schema_of(table)), plan.jobs, plan.clues, plan.refused)
+        found_there = read_batches(TableRequest(table, schema_of(table)), plan.jobs, plan.clues, plan.unread)
         rows = str([batch.to_pylist() for batch in found_there])
         assert f"s3:/{homes.name}/bob" in rows
         assert "HERON" not in rows
@@ -146,14 +146,14 @@ def test_credentials_in_an_address_stand_in_no_table(homes: Path, asked: list[st
 @pytest.mark.parametrize("path", ["nowhere", "nowhere*", "ann/nowhere/*"])
 def test_credentials_in_an_address_stand_in_no_message(homes: Path, asked: list[str], path: str) -> None:
     with pytest.raises(ValueError, match=f"s3:/{homes.name}/") as raised:
-        found([f"s3://{HIDDEN}{homes.name}/{path}"])
+        find_folders([f"s3://{HIDDEN}{homes.name}/{path}"])
     assert asked
     assert "0tter" not in str(raised.value)
 
 
 def test_credentials_stand_in_no_message_of_others() -> None:
     with pytest.raises(ValueError, match="anyfs:/bucket") as raised:
-        found([f"anyfs://{HIDDEN}bucket/homes"])
+        find_folders([f"anyfs://{HIDDEN}bucket/homes"])
     assert "0tter" not in str(raised.value)
 
 
@@ -162,10 +162,10 @@ def test_credentials_are_not_told_where_nobody_may_look(monkeypatch: pytest.Monk
     def refused(*_: object) -> None:
         raise OSError(13, "nobody may look")
 
-    monkeypatch.setattr("retold.lake.remote.RemoteDisk.know", refused)
-    monkeypatch.setattr("retold.lake.remote.labelled", lambda *_: [])
+    monkeypatch.setattr("retold.lake.remote.RemoteDisk.preload", refused)
+    monkeypatch.setattr("retold.lake.remote.find_labelled", lambda *_: [])
     with pytest.raises(ValueError, match="s3:/bucket/homes: nobody may look") as raised:
-        found([f"s3://{HIDDEN}bucket/homes"])
+        find_folders([f"s3://{HIDDEN}bucket/homes"])
     assert "0tter" not in str(raised.value)
 
 
@@ -189,8 +189,8 @@ def test_globs_mean_folders_that_are_not_hidden(tmp_path: Path) -> None:
     for name in ("ann", "bob", ".cache"):
         (tmp_path / name / ".gemini").mkdir(parents=True)
     (tmp_path / "notes.txt").write_text("no home")
-    assert [label for label, _ in found([f"{tmp_path}/*"]).folders] == ["ann", "bob"]
-    assert [label for label, _ in found([f"{tmp_path}/*/.gem*", f"{tmp_path}/ann"]).folders] == [
+    assert [label for label, _ in find_folders([f"{tmp_path}/*"]).folders] == ["ann", "bob"]
+    assert [label for label, _ in find_folders([f"{tmp_path}/*/.gem*", f"{tmp_path}/ann"]).folders] == [
         "ann",
         "bob",
         "ann",
@@ -203,7 +203,7 @@ def test_marks_in_an_address_of_this_machine_are_part_of_names(tmp_path: Path) -
         (tmp_path / name).mkdir()
 
     def meant(pattern: str) -> list[str]:
-        return [folder.name for _, folder in found([pattern]).folders]
+        return [folder.name for _, folder in find_folders([pattern]).folders]
 
     assert meant(f"file://{tmp_path}/te?m") == ["te?m", "term"]
     assert meant(f"file://{tmp_path}/te%3fm") == ["te?m"]
@@ -212,8 +212,8 @@ def test_marks_in_an_address_of_this_machine_are_part_of_names(tmp_path: Path) -
 
 def test_paths_are_those_of_where_whoever_asks_stands(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(homes)
-    assert [folder for _, folder in found(["*"]).folders] == [homes / "ann", homes / "bob"]
-    assert [folder for _, folder in found(["../" + homes.name + "/ann"]).folders] == [homes / "ann"]
+    assert [folder for _, folder in find_folders(["*"]).folders] == [homes / "ann", homes / "bob"]
+    assert [folder for _, folder in find_folders(["../" + homes.name + "/ann"]).folders] == [homes / "ann"]
 
 
 class Unscanned(dict[str, RemoteEntry]):
@@ -228,7 +228,7 @@ class Unscanned(dict[str, RemoteEntry]):
 def test_one_of_many_files_is_not_looked_for_among_all(homes: Path) -> None:
     disk, above = RemoteDisk(f"file://{homes}"), f"file:{homes}"
     (homes / "a").touch()
-    disk.know([above])
+    disk.preload([above])
     disk._folders[above] = Unscanned(disk._folders[above])  # noqa: SLF001 - nowhere else can it be seen
     assert disk.is_file(f"{above}/a")
     assert disk.is_folder(f"{above}/ann")
@@ -245,7 +245,7 @@ def test_files_that_are_listed_make_folders_and_what_is_not_at_hand_is_wanted() 
     for missing in ("s3a:/b/ann/x/two", "s3a:/b/ann/.project_root"):
         with pytest.raises(FileNotFoundError):
             disk.open(missing)
-    assert disk.wanted == {"s3a:/b/ann/x/two", "s3a:/b/ann/.project_root"}
+    assert disk.missing == {"s3a:/b/ann/x/two", "s3a:/b/ann/.project_root"}
     with pytest.raises(IsADirectoryError):
         disk.open("s3a:/b/ann")
     with pytest.raises(FileNotFoundError):
@@ -266,7 +266,7 @@ def test_files_beside_a_session_go_where_it_goes(tmp_path: Path) -> None:
         for path in (tmp_path / "ann").rglob("*")
         if path.is_file()
     }
-    sent = shipments(planned([("ann", tmp_path / "ann")]).jobs, files, 1)
+    sent = plan_shipments(plan_jobs([("ann", tmp_path / "ann")]).jobs, files, 1)
     assert sorted(sorted(one.paths) for one in sent) == sorted(
         [sorted([str(chat), str(moved)]), sorted([str(transcript), str(result)])]
     )

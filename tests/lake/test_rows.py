@@ -9,9 +9,8 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from retold.lake.arrow import batch_of, schema_of
-from retold.lake.rows import ROWS, rows_of
-from retold.lake.session_rows import RowSource, UnreadFile, month_of
+from retold.lake.arrow import make_batch, schema_of
+from retold.lake.session_rows import ROWS, RowSource, UnreadFile, month_of, table_rows
 from retold.model.events import steps
 from retold.model.problem import problem
 from retold.model.session import Context, Event, Message, Session, ToolCall
@@ -29,7 +28,7 @@ def session(request: pytest.FixtureRequest, tmp_path: Path) -> Session:
 
 
 def table_of(name: str, told: Sequence[RowSource | UnreadFile]) -> pa.Table:
-    batch = batch_of(schema_of(name), [row for one in told for row in rows_of(name, one)])
+    batch = make_batch(schema_of(name), [row for one in told for row in table_rows(name, one)])
     batch.validate(full=True)
     return pa.Table.from_batches([batch])
 

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from retold.demo.home import make_home
-from retold.lake.spark import from_files, settled, spread
+from retold.lake.spark import deduplicate, find_split_conversations, from_files
 from retold.lake.spark.files import Hadoop
 from retold.lake.spark.source import spark_schema
 from retold.model.tables import TABLES
@@ -63,13 +63,13 @@ def gathered(given: Given, folder: Path) -> Given:
 def hold(spark: SparkSession, homes: Path, given: Given, folder: Path) -> None:
     """Hold Spark to the archive, in rows and in tokens, to the unit."""
     expected = tables_from_archive(folder, given)
-    together = spread(loaded(spark, "sessions", homes, maxPartitionBytes="1m"))
+    together = find_split_conversations(loaded(spark, "sessions", homes, maxPartitionBytes="1m"))
     for name in TABLES:
         table = loaded(spark, name, homes, maxPartitionBytes="1m", together=together)
         assert table.schema == spark_schema(name, tuple(TABLES[name].names))
         match name:
             case "requests":
-                found = rows(settled(table))
+                found = rows(deduplicate(table))
                 assert token_totals(found) == token_totals(expected[name])
                 assert sum(row["cost_usd"] or 0 for row in found) == sum(
                     row["cost_usd"] or 0 for row in expected[name]
@@ -187,7 +187,10 @@ def test_wrong_options_are_told(spark: SparkSession, demo_homes: Path) -> None:
         ({"table": "requests", "columns": "home,home"}, "the column 'home' is named twice"),
         ({"table": "requests", "agent": "codex"}, "no option 'agent': there are table, columns, agents"),
         ({"table": "requests", "agents": "cursor"}, "no agent 'cursor': there are claude, codex, gemini"),
-        ({"table": "requests", "together": "homes"}, "together is not what `spread` returns"),
+        (
+            {"table": "requests", "together": "homes"},
+            "together is not what `find_split_conversations` returns",
+        ),
     ):
         with pytest.raises(AnalysisException, match=words):
             spark.read.format("retold").options(**options).load(f"{demo_homes}/*")
@@ -221,8 +224,8 @@ def test_files_that_were_renamed_are_one_conversation(spark: SparkSession, tmp_p
     homes = [f"{home.parent}/*"]
     paths = [f"{homes[0]}/.gemini"]
     listed = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(paths)
-    together = spread(loaded(spark, "sessions", home.parent))
-    assert together == spread(from_files(listed, "sessions", homes))
+    together = find_split_conversations(loaded(spark, "sessions", home.parent))
+    assert together == find_split_conversations(from_files(listed, "sessions", homes))
     for found in (
         loaded(spark, "messages", home.parent, together=together),
         from_files(listed, "messages", homes, together=together, max_partition_bytes=1),
@@ -280,7 +283,9 @@ def test_a_marker_that_cannot_be_read_is_a_problem(
 def test_what_others_published(spark: SparkSession, shared: Path, tmp_path: Path) -> None:
     given = public_homes(shared, tmp_path / "homes")
     sessions = loaded(spark, "sessions", tmp_path / "homes")
-    assert len(json.loads(spread(sessions))) == 5
-    kept = rows(settled(sessions).groupBy("agent").agg(f.count_distinct("conversation"), f.count("session")))
+    assert len(json.loads(find_split_conversations(sessions))) == 5
+    kept = rows(
+        deduplicate(sessions).groupBy("agent").agg(f.count_distinct("conversation"), f.count("session"))
+    )
     assert all(row["count(DISTINCT conversation)"] == row["count(session)"] for row in kept)
     hold(spark, tmp_path / "homes", given, tmp_path / "archive")

@@ -15,13 +15,12 @@ from pyspark.sql.types import StringType, StructType
 from retold.agents import NAMES
 from retold.agents.registry import AGENTS
 from retold.lake.arrow import schema_of
-from retold.lake.batches import MOST_ROWS, TableRequest, batches
-from retold.lake.jobs import planned
+from retold.lake.batches import MOST_ROWS, TableRequest, read_batches
+from retold.lake.jobs import plan_jobs
 from retold.lake.remote import ListedDisk, ListedFile
-from retold.lake.rows import ROWS
-from retold.lake.session_rows import RowSource
+from retold.lake.session_rows import ROWS, RowSource
 from retold.lake.spark import RetoldDataSource
-from retold.lake.spark.files import unread
+from retold.lake.spark.files import unread_file
 from retold.lake.spark.source import RetoldReader, parse_options, parse_size
 from retold.model.tables import TABLES
 from support.conversation_files import FORMS, ROOT, turns, uuid
@@ -46,7 +45,7 @@ def told(made: RetoldReader) -> pa.Table:
     sent: RetoldReader = pickle.loads(pickle.dumps(made))  # noqa: S301 - our own
     parts = [pickle.loads(pickle.dumps(part)) for part in made.partitions()]  # noqa: S301 - our own
     found = [batch for part in parts for batch in sent.read(part)]
-    return pa.Table.from_batches(found, made.wanted.schema)
+    return pa.Table.from_batches(found, made.request.schema)
 
 
 @pytest.fixture
@@ -79,15 +78,15 @@ def test_a_file_that_is_not_read_is_told_with_its_home_whatever_fails_in_another
     path = str(homes / "bob" / ".gemini" / "projects.json")
     disk = ListedDisk({str(file): ListedFile(1, 0) for file in homes.rglob("*") if file.is_file()})
     gemini = AGENTS["gemini"]
-    home_in = gemini.home_in
+    find_home = gemini.find_home
 
     def failing(folder: Path, *rest: Any) -> Any:
         if folder.name == "ann":
             raise RuntimeError("a bug")
-        return home_in(folder, *rest)
+        return find_home(folder, *rest)
 
-    monkeypatch.setattr(gemini, "home_in", failing)
-    refused = unread(path, "locked", NAMES, [("ann", homes / "ann"), ("bob", homes / "bob")], disk)
+    monkeypatch.setattr(gemini, "find_home", failing)
+    refused = unread_file(path, "locked", NAMES, [("ann", homes / "ann"), ("bob", homes / "bob")], disk)
     assert (refused.agent, refused.home, refused.problem.message) == ("gemini", "bob", "locked")
 
 
@@ -182,22 +181,24 @@ def test_sizes_as_spark_writes_them() -> None:
 
 def test_batches_are_neither_large_nor_many(tmp_path: Path) -> None:
     FORMS["gemini-lines"].write(tmp_path / "ann", 1, turns(*map(str, range(MOST_ROWS // 2 + 10))))
-    plan = planned([("ann", tmp_path / "ann")])
-    found = list(batches(TableRequest("messages", schema_of("messages")), plan.jobs, plan.clues))
+    plan = plan_jobs([("ann", tmp_path / "ann")])
+    found = list(read_batches(TableRequest("messages", schema_of("messages")), plan.jobs, plan.clues))
     assert len(found) == 2
     assert found[0].num_rows == MOST_ROWS
 
 
 def test_much_that_was_said_is_not_put_into_one_batch(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retold.lake.batches.MOST_LETTERS", 20)
-    plan = planned([("ann", homes / "ann")])
+    monkeypatch.setattr("retold.lake.batches.MOST_CHARACTERS", 20)
+    plan = plan_jobs([("ann", homes / "ann")])
     columns = ("session", "text")
-    found = list(batches(TableRequest("messages", schema_of("messages", columns)), plan.jobs, plan.clues))
+    found = list(
+        read_batches(TableRequest("messages", schema_of("messages", columns)), plan.jobs, plan.clues)
+    )
     letters = [[len(row["text"] or "") for row in batch.to_pylist()] for batch in found]
     assert (len(letters) > 1, max(map(len, letters)) > 1) == (True, True)
     assert all(sum(batch[:-1]) < 20 <= sum(batch) for batch in letters[:-1])
     short = list(
-        batches(TableRequest("messages", schema_of("messages", ("session",))), plan.jobs, plan.clues)
+        read_batches(TableRequest("messages", schema_of("messages", ("session",))), plan.jobs, plan.clues)
     )
     assert len(short) == 1, "where nothing that was said is asked for, nothing is counted"
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from retold.model.report import FIGURES
-from retold.synchronization.update import Task, update
+from retold.model import FIGURES
+from retold.synchronization.update import SyncOptions, update
 from support.gemini_home import ROOT, GeminiHome, Json, at, gemini, metadata, user
 from support.home_ledgers import ledger_from_archive
 
@@ -33,7 +33,9 @@ def made(tmp_path: Path) -> GeminiHome:
 def ledger(home: Path, excluded: Sequence[str] = ()) -> list[Counted]:
     """Sync a new archive beside a home and return its own requests, the earliest first."""
     folder = str(home.parent / "archive")
-    update(Task(folder, {"HOME": str(home)}, excluded=excluded), lambda: None, lambda _done, _size: None)
+    update(
+        SyncOptions(folder, {"HOME": str(home)}, excluded=excluded), lambda: None, lambda _done, _size: None
+    )
     found: list[Counted] = []
     for _, key, kind, _, model, moment, *rest in ledger_from_archive(folder):
         *figures, estimated = rest

@@ -134,7 +134,7 @@ def check(finding: dict[str, Any]) -> None:
         _, name, *rest = shlex.split(finding["fix"])
         assert name in COMMANDS
         parser = argparse.ArgumentParser()
-        importlib.import_module(f"retold.cli.commands.{name}").arguments(parser)
+        importlib.import_module(f"retold.cli.commands.{name}").add_arguments(parser)
         parser.parse_args(rest)
 
 
@@ -474,7 +474,7 @@ def test_an_old_sync_is_told(ann: Patient) -> None:
 
 def test_a_disk_that_is_nearly_full_is_told(ann: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     ann.sync()
-    monkeypatch.setattr("retold.maintenance.doctor.checks.ROOM", 1 << 80)
+    monkeypatch.setattr("retold.maintenance.doctor.checks.LEAST_SPACE", 1 << 80)
     assert ann.codes() == ["little-space"]
 
 

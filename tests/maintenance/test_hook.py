@@ -14,9 +14,9 @@ import pytest
 from retold.agents.protocol import Agent
 from retold.archive.store import Store
 from retold.maintenance import hooks
-from retold.maintenance.invocation import as_environment, hook_call, own_command, variables
-from retold.maintenance.restore import own_homes, remove_ghosts
-from retold.synchronization.update import is_taken
+from retold.maintenance.invocation import make_hook_call, own_command, parse_environment, variables
+from retold.maintenance.restore import find_own_homes, remove_ghosts
+from retold.synchronization.update import try_lock
 from support.gemini_home import GeminiHome, gemini, metadata, user
 from support.installed_script import InstalledPerson
 from support.person import source_states
@@ -80,7 +80,7 @@ def test_a_ghost_that_is_there_already_goes_when_keep_is_installed(
 def test_a_hook_does_not_wait_for_the_work(ann: InstalledPerson) -> None:
     ann.call("keep", "--install")
     with (ann.archive / "sync.lock").open("r+b") as lock:
-        assert is_taken(lock.fileno())
+        assert try_lock(lock.fileno())
         assert [called(ann).returncode for _ in range(3)] == [0, 0, 0]  # none of them waits for the lock
         ends = time.monotonic() + 30
         while len(workers(ann)) > 1:  # the others leave the work to the first
@@ -110,11 +110,11 @@ def test_who_finds_somebody_at_work_leaves_a_mark_and_goes(
     ann: InstalledPerson, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann.sync()
-    monkeypatch.setattr(hooks, "_start", lambda *_: pytest.fail("somebody is at work already"))
+    monkeypatch.setattr(hooks, "_start_detached", lambda *_: pytest.fail("somebody is at work already"))
     with (ann.archive / hooks.LOCK).open("wb") as lock:
-        assert is_taken(lock.fileno())
-        hooks.ask(["retold"], ann.env)
-        hooks.run(ann.env)
+        assert try_lock(lock.fileno())
+        hooks.request_sync(["retold"], ann.env)
+        hooks.run_requested_syncs(ann.env)
     assert (ann.archive / hooks.REQUEST_FILE).exists()
 
 
@@ -129,8 +129,8 @@ def test_what_is_asked_for_meanwhile_is_done_once_more(
             for _ in range(3):
                 (Path(folder) / hooks.REQUEST_FILE).touch()
 
-    monkeypatch.setattr(hooks, "_do", do)
-    hooks.run(ann.env)
+    monkeypatch.setattr(hooks, "_sync", do)
+    hooks.run_requested_syncs(ann.env)
     assert len(done) == 2
     assert not (ann.archive / hooks.REQUEST_FILE).exists()
 
@@ -193,7 +193,7 @@ def test_a_hook_of_a_retold_that_is_gone_fails_nobody(ann: InstalledPerson) -> N
 
 def test_the_log_does_not_grow_for_ever(tmp_path: Path) -> None:
     for number in range(1000):
-        hooks.log(str(tmp_path), ValueError(f"{number} {'x' * 500}\nand more"))
+        hooks.log_error(str(tmp_path), ValueError(f"{number} {'x' * 500}\nand more"))
     text = (tmp_path / "logs" / "keep.log").read_text(encoding="utf-8")
     assert len(text) < 2 * hooks.LONGEST_LOG
     assert "ValueError: 999 x" in text.splitlines()[-1]
@@ -210,7 +210,7 @@ def test_a_timer_does_the_same_itself(ann: InstalledPerson, made: GeminiHome) ->
 
 def removed(ann: InstalledPerson) -> list[str]:
     with Store(str(ann.archive)) as record:
-        return [ghost.source.path.name for ghost in remove_ghosts(record, own_homes(ann.env))]
+        return [ghost.source.path.name for ghost in remove_ghosts(record, find_own_homes(ann.env))]
 
 
 def test_a_ghost_that_is_archived_is_removed_and_told(ann: InstalledPerson, made: GeminiHome) -> None:
@@ -260,11 +260,11 @@ def test_a_real_file_that_goes_at_the_last_moment_saves_the_ghost(
 ) -> None:
     late = ghost(made)
     ann.sync()
-    ((agent, home),) = own_homes(ann.env)
-    seen = list(agent.ghosts(home))
+    ((agent, home),) = find_own_homes(ann.env)
+    seen = list(agent.find_ghosts(home))
     assert len(seen) == 1
     seen[0].real[0].unlink()
-    told = cast("Agent", SimpleNamespace(NAME=agent.NAME, ghosts=lambda _: seen))
+    told = cast("Agent", SimpleNamespace(NAME=agent.NAME, find_ghosts=lambda _: seen))
     with Store(str(ann.archive)) as record:
         assert remove_ghosts(record, [(told, home)]) == []
     assert late.exists()
@@ -291,7 +291,7 @@ def test_a_call_carries_where_things_are_and_any_shell_reads_it(tmp_path: Path) 
         "X": "y",
     }
     assert variables(env) == {"RETOLD_HOME": str(folder), "GEMINI_CLI_HOME": "/g h"}
-    call = hook_call(env, "linux")
+    call = make_hook_call(env, "linux")
     line = call.sh.replace(" ".join(own_command()), "printf '%s\\n'", 1).removesuffix(
         " >/dev/null 2>&1 || true"
     )
@@ -299,10 +299,10 @@ def test_a_call_carries_where_things_are_and_any_shell_reads_it(tmp_path: Path) 
         ["/bin/sh", "-c", line], capture_output=True, text=True, check=True
     ).stdout.splitlines()
     assert out == ["keep", "--hook", "--with", "GEMINI_CLI_HOME=/g h", "--with", f"RETOLD_HOME={folder}"]
-    assert as_environment(out[3::2]) == variables(env)
+    assert parse_environment(out[3::2]) == variables(env)
     assert "'it''s" in call.powershell.replace(str(tmp_path) + "/", "'")
     assert call.powershell.startswith("& '")
-    assert (call.is_windows, hook_call(env, "win32").is_windows) == (False, True)
+    assert (call.is_windows, make_hook_call(env, "win32").is_windows) == (False, True)
 
 
 def test_a_relative_folder_is_carried_as_it_is_meant(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

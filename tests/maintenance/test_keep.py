@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from retold.archive.database import RetoldError
-from retold.maintenance.file_changes import LARGEST, FileChangePlan, carry_out
+from retold.maintenance.file_changes import LARGEST, FileChangePlan, apply_changes
 from support.installed_script import InstalledPerson, file_tree
 from support.person import is_root
 
@@ -331,7 +331,7 @@ def test_all_changes_are_made_or_none(tmp_path: Path) -> None:
         FileChangePlan(str(last), b"3", b"three"),
     ]
     with pytest.raises(RetoldError, match="something else meanwhile; nothing was changed"):
-        carry_out(changes)
+        apply_changes(changes)
     assert file_tree(tmp_path) == before
 
 
@@ -339,6 +339,6 @@ def test_what_changed_since_it_was_read_is_not_overwritten(tmp_path: Path) -> No
     file = tmp_path / "file"
     file.write_bytes(b"theirs")
     with pytest.raises(RetoldError, match="changed by something else"):
-        carry_out([FileChangePlan(str(file), b"read", b"ours")])
+        apply_changes([FileChangePlan(str(file), b"read", b"ours")])
     assert file.read_bytes() == b"theirs"
     assert os.listdir(tmp_path) == ["file"]

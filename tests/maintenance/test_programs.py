@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from retold.agents import gemini
-from retold.agents.gemini.restore_plan import Release, release
-from retold.maintenance.restore import installed_version, program_of
+from retold.agents.gemini.restore import Release, parse_release
+from retold.maintenance.restore import find_installed_version, find_program
 
 
 def install(folder: Path, name: str, version: object) -> dict[str, str]:
@@ -25,17 +25,17 @@ def install(folder: Path, name: str, version: object) -> dict[str, str]:
 
 def test_the_version_stands_in_the_package_of_the_program(tmp_path: Path) -> None:
     env = install(tmp_path, gemini.PACKAGE, "0.38.2")
-    assert program_of(gemini, env) == str(tmp_path / "bin" / "gemini")
-    assert installed_version(gemini, env) == "0.38.2"
+    assert find_program(gemini, env) == str(tmp_path / "bin" / "gemini")
+    assert find_installed_version(gemini, env) == "0.38.2"
 
 
 @pytest.mark.parametrize(("name", "version"), [("another", "0.38.2"), (gemini.PACKAGE, 7)])
 def test_what_is_no_such_package_says_nothing(tmp_path: Path, name: str, version: object) -> None:
-    assert installed_version(gemini, install(tmp_path, name, version)) is None
+    assert find_installed_version(gemini, install(tmp_path, name, version)) is None
 
 
 def test_without_the_program_there_is_no_version(tmp_path: Path) -> None:
-    assert installed_version(gemini, {"PATH": str(tmp_path)}) is None
+    assert find_installed_version(gemini, {"PATH": str(tmp_path)}) is None
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_without_the_program_there_is_no_version(tmp_path: Path) -> None:
     [("0.61.0", Release(0, 61)), ("v0.38.2", Release(0, 38, 2)), ("0.20", Release(0, 20)), ("new", None)],
 )
 def test_a_version_is_read_as_people_write_it(text: str, found: Release | None) -> None:
-    assert release(text) == found
+    assert parse_release(text) == found
 
 
 def test_versions_differ_in_where_and_how_they_write() -> None:

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from retold.agents.gemini.raw import RESULTS_SUFFIX
-from retold.agents.gemini.restore_plan import is_wellformed
+from retold.agents.gemini.restore import is_well_formed
 from retold.agents.protocol import Addition, AgentHome
 from retold.archive.database import RetoldError
 from retold.demo.home import make_home
-from retold.maintenance.restore import add
+from retold.maintenance.restore import write_additions
 from support.conversation_files import FORMS, turns
 from support.gemini_home import sha
 from support.person import Person
@@ -93,7 +93,7 @@ def test_restored_and_read_again_it_is_the_same_conversation(
         files = restored(made, key, other.folder, project, "--view", "full")
         assert files[-1].name.startswith("session-")
         records = [json.loads(line) for line in files[-1].read_bytes().splitlines()]
-        assert is_wellformed(records[1:])
+        assert is_well_formed(records[1:])
         other.sync()
         before = made.show(key)
         (found,) = [row for row in other.rows().values() if row["native_id"] == before["native_id"]]
@@ -309,7 +309,7 @@ def test_a_file_that_appears_meanwhile_is_never_replaced(tmp_path: Path) -> None
     first = Addition(tmp_path / "new" / "outputs.txt", b"ours")
     path.write_bytes(b"theirs")
     with pytest.raises(RetoldError, match="nothing was written"):
-        add([first, Addition(path, b"ours")], home)
+        write_additions([first, Addition(path, b"ours")], home)
     assert path.read_bytes() == b"theirs"
     assert [one.name for one in tmp_path.iterdir()] == ["session.jsonl"]
 
@@ -371,12 +371,12 @@ class TestBadInput:
         code = """
 import resource, signal
 import retold.maintenance.restore as restore
-write = restore.add
+write = restore.write_additions
 def add(*given):
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
     write(*given)
-restore.add = add
+restore.write_additions = add
 """
         done = made.spawn(
             "restore", key, "--home", str(tmp_path / "home"), "--project", str(project), code=code
@@ -422,7 +422,7 @@ import os, signal
 import retold.maintenance.restore
 def publish(draft, path):
     os.kill(os.getpid(), signal.SIGKILL)
-retold.care.additions._publish = publish
+retold.maintenance.restore._publish = publish
 """
 
 

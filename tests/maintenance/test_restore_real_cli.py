@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from retold.agents.gemini import ghosts, home_in
-from retold.agents.gemini.restore_plan import hash_of
+from retold.agents.gemini import find_ghosts, find_home
+from retold.agents.gemini.restore import hash_root
 from support.gemini_requests import last_conversation, parts, unpaired_calls
 from support.person import Person
 from support.real_gemini import RealCli, free_port
@@ -168,7 +168,7 @@ def test_what_other_versions_and_accidents_left_goes_on(
 
 def test_what_the_cli_has_not_moved_to_a_name_yet_is_still_found(gemini: Gemini) -> None:
     person, root = gemini.person, str(gemini.project)
-    chats = person.folder / ".gemini" / "tmp" / hash_of(root) / "chats"
+    chats = person.folder / ".gemini" / "tmp" / hash_root(root) / "chats"
     chats.mkdir(parents=True)
     at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z"
     for short in ("aaaaaaaa", "bbbbbbbb"):
@@ -180,7 +180,7 @@ def test_what_the_cli_has_not_moved_to_a_name_yet_is_still_found(gemini: Gemini)
         }
         told = {
             "sessionId": f"{short}-1111-4222-8333-944445555666",
-            "projectHash": hash_of(root),
+            "projectHash": hash_root(root),
             "startTime": at,
         }
         text = json.dumps(told | {"lastUpdated": at, "messages": [said]}, indent=2)
@@ -250,9 +250,9 @@ def test_resume_runs_the_agent_on_a_history_it_resumes_well(
     after = person.rows()
     assert after.keys() == before.keys()
     assert after[key]["counts"]["prompts"] == before[key]["counts"]["prompts"] + 1
-    home = home_in(person.folder)
+    home = find_home(person.folder)
     assert home is not None
-    assert list(ghosts(home)) == []
+    assert list(find_ghosts(home)) == []
 
 
 def put_on_path(gemini: Gemini, folder: Path, monkeypatch: pytest.MonkeyPatch, prompt: str) -> None:

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retold.agents.protocol import HookPlan
-from retold.maintenance.json_edit import Broken, calls, is_called, scanned, with_hook, without_hook
+from retold.maintenance.json_edit import (
+    MalformedSettings,
+    events_with_hook,
+    has_planned_hooks,
+    parse_json,
+    with_hook,
+    without_hook,
+)
 
 ENTRY = {"hooks": [{"type": "command", "command": "'/opt/retold' keep --hook", "timeout": 30}]}
 PLAN = HookPlan(Path("settings.json"), ("SessionEnd", "Stop"), ENTRY)
@@ -36,7 +43,7 @@ SHAPES = {
 
 def plain(text: str) -> Any:
     """Return what a text means, by taking out the comments the simple way: these texts have none in strings."""
-    root = scanned(text)
+    root = parse_json(text)
 
     def value(node: Any) -> Any:
         if node.kind == "object":
@@ -55,8 +62,8 @@ def test_a_hook_is_put_in_and_taken_out_again(text: str) -> None:
     for event in PLAN.events:
         hooks[event] = [*hooks.get(event, []), ENTRY]
     assert plain(after) == {**before, "hooks": hooks}
-    assert sorted(calls(after)) == ["SessionEnd", "Stop"]
-    assert is_called(after, PLAN)
+    assert sorted(events_with_hook(after)) == ["SessionEnd", "Stop"]
+    assert has_planned_hooks(after, PLAN)
     assert with_hook(after, PLAN) == after
     assert without_hook(after) == text
     assert without_hook(text) == text
@@ -78,7 +85,7 @@ def test_what_is_put_in_looks_like_its_neighbours() -> None:
 def test_an_older_call_gives_way_to_the_new_one() -> None:
     old = HookPlan(Path("x"), ("SessionEnd",), {"hooks": [{"command": "/old/retold keep --hook"}]})
     text = with_hook(SHAPES["pretty"], old)
-    assert not is_called(text, PLAN)
+    assert not has_planned_hooks(text, PLAN)
     after = with_hook(text, PLAN)
     assert "/old/" not in after
     assert without_hook(after) == SHAPES["pretty"]
@@ -105,7 +112,7 @@ def test_what_was_added_behind_ours_stays() -> None:
     ],
 )  # fmt: skip
 def test_what_is_broken_is_refused(text: str) -> None:
-    with pytest.raises(Broken):
+    with pytest.raises(MalformedSettings):
         with_hook(text, PLAN)
 
 
@@ -169,7 +176,7 @@ def settings(draw: st.DrawFn) -> str:
 @given(settings())
 def test_whatever_the_settings_look_like_nothing_else_changes(text: str) -> None:
     after = with_hook(text, PLAN)
-    assert sorted(calls(after)) == ["SessionEnd", "Stop"]
+    assert sorted(events_with_hook(after)) == ["SessionEnd", "Stop"]
     assert with_hook(after, PLAN) == after
     assert without_hook(after) == text
 
@@ -178,6 +185,6 @@ def test_whatever_the_settings_look_like_nothing_else_changes(text: str) -> None
 def test_nothing_but_a_refusal_comes_of_any_text(text: str) -> None:
     try:
         after = with_hook(text, PLAN)
-    except Broken:
+    except MalformedSettings:
         return
-    assert sorted(calls(after)) == ["SessionEnd", "Stop"]
+    assert sorted(events_with_hook(after)) == ["SessionEnd", "Stop"]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retold.agents.protocol import SettingsTable
-from retold.maintenance.json_edit import Broken
+from retold.maintenance.json_edit import MalformedSettings
 from retold.maintenance.toml_edit import has_table, with_table, without_table
 
 VALUE = {"command": 'C:\\Program Files\\"re" told\\retold.exe', "args": ["mcp", "é"], "env": {"A_B": "x y"}}
@@ -68,7 +68,7 @@ def test_what_somebody_has_put_into_it_is_no_reason_to_renew_it() -> None:
 def test_what_starts_something_else_stays_and_is_no_place_for_ours() -> None:
     text = '[mcp_servers.retold]\ncommand = "else"\n'
     assert without_table(text, TABLE) == text
-    with pytest.raises(Broken, match="starts something else"):
+    with pytest.raises(MalformedSettings, match="starts something else"):
         with_table(text, TABLE)
 
 
@@ -82,13 +82,13 @@ def test_what_starts_something_else_stays_and_is_no_place_for_ours() -> None:
     ],
 )
 def test_what_cannot_be_cut_is_refused(text: str) -> None:
-    with pytest.raises(Broken):
+    with pytest.raises(MalformedSettings):
         without_table(text, TABLE)
 
 
 def test_what_is_no_toml_is_refused() -> None:
     for act in (with_table, without_table, has_table):
-        with pytest.raises(Broken):
+        with pytest.raises(MalformedSettings):
             act("a = ", TABLE)
 
 
@@ -98,7 +98,7 @@ def test_whatever_stands_around_it_means_the_same(before: str, behind: str) -> N
     try:
         told = tomllib.loads(text)
         left = tomllib.loads(without_table(text, TABLE))
-    except (Broken, tomllib.TOMLDecodeError):
+    except (MalformedSettings, tomllib.TOMLDecodeError):
         return
     if "retold" in told.get("mcp_servers", {}):
         del told["mcp_servers"]

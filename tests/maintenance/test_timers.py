@@ -185,7 +185,7 @@ def test_a_timer_is_removed_though_systemd_does_not_answer_any_more(ann: Install
 def test_the_real_systemctl_without_a_session_is_not_used(ann: InstalledPerson) -> None:
     env = {"HOME": str(ann.folder), "PATH": "/usr/bin:/bin"}
     assert not systemd.is_usable(Machine(env, "linux"))
-    assert not systemd.is_there(Machine(env, "linux"))
+    assert not systemd.is_installed(Machine(env, "linux"))
 
 
 def test_systemd_reads_every_word_as_it_is_meant(ann: InstalledPerson) -> None:
@@ -208,8 +208,8 @@ def test_launchd_gets_a_file_and_is_told(ann: InstalledPerson) -> None:
     path = ann.folder / "Library" / "LaunchAgents" / "retold.sync.plist"
     told = plistlib.loads(path.read_bytes())
     assert (told["ProgramArguments"], told["StartInterval"]) == (WORDS, 900)
-    assert launchd.is_on(mac)
-    assert not any(change.is_any for change in launchd.changes(mac, WORDS))
+    assert launchd.is_enabled(mac)
+    assert not any(change.is_needed for change in launchd.changes(mac, WORDS))
     assert f"bootstrap gui/{os.getuid()} {path}" in (ann.programs / "calls").read_text()
     launchd.remove(mac, launchd.changes(mac, None))
     assert not path.exists()
@@ -242,9 +242,9 @@ def test_a_scheduled_task_is_made_and_removed(ann: InstalledPerson) -> None:
 def test_a_scheduled_task_that_is_there_is_known_again(ann: InstalledPerson) -> None:
     ann.program("schtasks", f"print({' '.join(WORDS)!r})")
     windows = machine(ann, "win32")
-    assert not any(change.is_any for change in schtasks.changes(windows, WORDS))
-    assert all(change.is_any for change in schtasks.changes(windows, [*WORDS, "--other"]))
-    assert schtasks.is_on(windows)
+    assert not any(change.is_needed for change in schtasks.changes(windows, WORDS))
+    assert all(change.is_needed for change in schtasks.changes(windows, [*WORDS, "--other"]))
+    assert schtasks.is_enabled(windows)
 
 
 def test_a_scheduled_task_that_is_refused_is_told(ann: InstalledPerson) -> None:

@@ -18,11 +18,11 @@ from retold.model.events import (
     ToolResult,
     ToolUse,
     UserPrompt,
-    sourced_steps,
+    steps_with_messages,
 )
 from retold.model.session import Session
 from retold.sessions.load import load_session
-from retold.synchronization.update import Task
+from retold.synchronization.update import SyncOptions
 from support.conversation_files import (
     FORMS,
     Form,
@@ -51,7 +51,7 @@ class Follower:
         self.home.mkdir()
         self.problems: list[object] = []
         ear = WatchListener(lambda: None, lambda _done, _size: None, lambda _: None, self.problems.append)
-        self._watch = SessionWatch(Task(str(self.archive), {"HOME": str(self.home)}), ear)
+        self._watch = SessionWatch(SyncOptions(str(self.archive), {"HOME": str(self.home)}), ear)
         self.told: list[tuple[str, AnyStep]] = []
 
     def begin(self) -> None:
@@ -71,7 +71,7 @@ class Follower:
             (session.key, said(step))
             for session in sessions
             if session.kind not in SECOND_HAND
-            for message, step in sourced_steps(session, with_text=True)
+            for message, step in steps_with_messages(session, with_text=True)
             if not isinstance(step, SessionEnd) and (message is None or message.own)
         )
 
@@ -267,31 +267,35 @@ def told_texts(steps: Iterable[AnyStep]) -> list[str]:
 
 def test_an_answer_that_grows_is_told_as_far_as_it_grew(tmp_path: Path) -> None:
     told = EventDiff()
-    assert told_texts(told.news(session(tmp_path, [gemini("g1", 1, "It is")]))) == ["It is"]
-    assert told_texts(told.news(session(tmp_path, [gemini("g1", 1, "It is high.")]))) == [" high."]
-    assert told_texts(told.news(session(tmp_path, [gemini("g1", 1, "It")]))) == []
-    assert told_texts(told.news(session(tmp_path, [gemini("g1", 1, "No: low.")]))) == ["No: low."]
+    assert told_texts(told.new_steps(session(tmp_path, [gemini("g1", 1, "It is")]))) == ["It is"]
+    assert told_texts(told.new_steps(session(tmp_path, [gemini("g1", 1, "It is high.")]))) == [" high."]
+    assert told_texts(told.new_steps(session(tmp_path, [gemini("g1", 1, "It")]))) == []
+    assert told_texts(told.new_steps(session(tmp_path, [gemini("g1", 1, "No: low.")]))) == ["No: low."]
 
 
 def test_the_same_under_another_id_is_not_told_again(tmp_path: Path) -> None:
     told = EventDiff()
-    list(told.news(session(tmp_path, [user("u1", 1, "Go on."), gemini("g1", 2, "Done.")])))
-    assert told_texts(told.news(session(tmp_path, [user("x1", 1, "Go on."), gemini("x2", 2, "Done.")]))) == []
+    list(told.new_steps(session(tmp_path, [user("u1", 1, "Go on."), gemini("g1", 2, "Done.")])))
+    assert (
+        told_texts(told.new_steps(session(tmp_path, [user("x1", 1, "Go on."), gemini("x2", 2, "Done.")])))
+        == []
+    )
     again = [
         user("x1", 1, "Go on."),
         gemini("x2", 2, "Done."),
         user("u3", 3, "Go on."),
         gemini("g3", 4, "Done."),
     ]
-    assert told_texts(told.news(session(tmp_path, again))) == ["Go on.", "Done."]
+    assert told_texts(told.new_steps(session(tmp_path, again))) == ["Go on.", "Done."]
 
 
 def test_a_call_is_told_once_whatever_its_message_and_name(tmp_path: Path) -> None:
     told = EventDiff()
     one = call("read_file", {"file_path": "a"}, 2)
-    assert told_texts(told.news(session(tmp_path, [gemini("g1", 1, "", [one])]))) == ["read_file-1"] * 2
+    assert told_texts(told.new_steps(session(tmp_path, [gemini("g1", 1, "", [one])]))) == ["read_file-1"] * 2
     assert (
-        told_texts(told.news(session(tmp_path, [gemini("g2", 1, "", [{**one, "name": "read_one"}])]))) == []
+        told_texts(told.new_steps(session(tmp_path, [gemini("g2", 1, "", [{**one, "name": "read_one"}])])))
+        == []
     )
 
 
@@ -299,15 +303,15 @@ def test_what_may_be_an_echo_is_told_when_the_session_goes_on(tmp_path: Path) ->
     """Nothing says that it stands for something earlier, so in the end it is what it seems."""
     told = EventDiff()
     begun = [user("u1", 1, "Go on."), gemini("g1", 2, "Done.")]
-    list(told.news(session(tmp_path, begun)))
+    list(told.new_steps(session(tmp_path, begun)))
     context = [{"text": "<session_context>\nToday\n</session_context>"}, {"text": "Go on."}]
     echo = {**user("u2", 3, ""), "content": context}
-    assert told_texts(told.news(session(tmp_path, [*begun, echo]))) == []
-    assert told_texts(told.news(session(tmp_path, [*begun, echo, gemini("g2", 4, "Well.")]))) == [
+    assert told_texts(told.new_steps(session(tmp_path, [*begun, echo]))) == []
+    assert told_texts(told.new_steps(session(tmp_path, [*begun, echo, gemini("g2", 4, "Well.")]))) == [
         "Go on.",
         "Well.",
     ]
-    assert told_texts(told.news(session(tmp_path, [*begun, echo, gemini("g2", 4, "Well.")]))) == []
+    assert told_texts(told.new_steps(session(tmp_path, [*begun, echo, gemini("g2", 4, "Well.")]))) == []
 
 
 def test_what_a_fork_has_of_its_parent_is_not_told_again(follower: Follower) -> None:

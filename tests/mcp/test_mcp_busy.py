@@ -8,9 +8,9 @@ from threading import Event
 import pytest
 from mcp.client.client import Client
 
-from retold.mcp.resources import address
-from retold.mcp.server import made_server
-from retold.mcp.service import QueryService, ServerPlace
+from retold.mcp.resources import session_uri
+from retold.mcp.server import make_server
+from retold.mcp.service import QueryService, ServerSettings
 from support.gemini_home import ROOT, GeminiHome, user
 from support.synced_archive import sync_archive
 
@@ -23,7 +23,7 @@ PATIENCE = 60
 class BusyDesk(QueryService):
     """A desk whose redaction goes on until the gate is open."""
 
-    def __init__(self, place: ServerPlace) -> None:
+    def __init__(self, place: ServerSettings) -> None:
         super().__init__(place)
         self.is_busy, self.gate = Event(), Event()
         self.waits: list[bool] = []
@@ -39,7 +39,7 @@ class BusyDesk(QueryService):
 
 REQUESTS: dict[str, Callable[[Client], Awaitable[object]]] = {
     "list resources": lambda client: client.list_resources(),
-    "read a resource": lambda client: client.read_resource(address(KEY)),
+    "read a resource": lambda client: client.read_resource(session_uri(KEY)),
     "call a tool": lambda client: client.call_tool("recent_work", {}),
     "fill a prompt": lambda client: client.get_prompt("retrospective", {}),
 }
@@ -51,10 +51,10 @@ def test_a_busy_request_holds_no_other(tmp_path: Path, request_name: str) -> Non
     home.mark("almanac", ROOT)
     home.json("almanac", 1, 0, [user("a1", 0, "Count the herons")])
     sync_archive(tmp_path / "archive", {"HOME": str(home.folder)})
-    desk = BusyDesk(ServerPlace(str(tmp_path / "archive"), ROOT))
+    desk = BusyDesk(ServerSettings(str(tmp_path / "archive"), ROOT))
 
     async def talk() -> None:
-        async with Client(made_server(desk, repr)) as client:
+        async with Client(make_server(desk, repr)) as client:
             busy = asyncio.ensure_future(REQUESTS[request_name](client))
             assert await asyncio.to_thread(desk.is_busy.wait, PATIENCE)
             assert (await client.list_tools()).tools

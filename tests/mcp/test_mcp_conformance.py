@@ -21,11 +21,11 @@ from conftest import available
 from retold.archive.store import Store
 from retold.mcp.prompts import PROMPTS
 from retold.mcp.reply import LEAST, MOST
-from retold.mcp.server import Counter
-from retold.mcp.service import QueryService, ServerPlace
+from retold.mcp.server import ToolHandlers
+from retold.mcp.service import QueryService, ServerSettings
 from retold.mcp.tool import Tool
 from retold.mcp.tools import TOOLS
-from retold.search.scan_job import ScanJob, Scanned
+from retold.search.scan_job import ScanJob, ScanResult
 from support.mcp_arguments import Json, invalid_arguments, plain_arguments, valid_arguments
 from support.mcp_inspector import INSPECTOR, Inspector, install_package
 from support.mcp_process import TOKEN, answer_text, run_http_server, stdio_client
@@ -51,16 +51,16 @@ every_tool = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 
 
 @pytest.fixture(scope="module")
-def counter(demo_env: dict[str, str]) -> Iterator[Counter]:
+def counter(demo_env: dict[str, str]) -> Iterator[ToolHandlers]:
     """What answers calls, over the demo archive; a bug of ours is raised."""
 
-    async def scanned(_self: QueryService, _job: ScanJob) -> Scanned:
-        return Scanned(end="stopped")  # processes have their own tests
+    async def scanned(_self: QueryService, _job: ScanJob) -> ScanResult:
+        return ScanResult(end="stopped")  # processes have their own tests
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(QueryService, "_scanned", scanned)
-        desk = QueryService(ServerPlace(demo_env["RETOLD_HOME"], "/nowhere", is_all=True))
-        yield Counter(desk)
+        patch.setattr(QueryService, "_scan", scanned)
+        desk = QueryService(ServerSettings(demo_env["RETOLD_HOME"], "/nowhere", is_all=True))
+        yield ToolHandlers(desk)
         assert desk.close()
 
 
@@ -73,9 +73,9 @@ def words(demo_env: dict[str, str]) -> list[str]:
     return [*WORDS, *keys, *files]
 
 
-def called(counter: Counter, tool: Tool, arguments: Mapping[str, Any]) -> types.CallToolResult:
+def called(counter: ToolHandlers, tool: Tool, arguments: Mapping[str, Any]) -> types.CallToolResult:
     params = types.CallToolRequestParams(name=tool.name, arguments=dict(arguments))
-    return asyncio.run(counter.called(None, params))  # type: ignore[arg-type]  # no tool looks at the context
+    return asyncio.run(counter.call_tool(None, params))  # type: ignore[arg-type]  # no tool looks at the context
 
 
 # What is told of them ---------------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def test_defaults_are_what_the_schema_allows(tool: Tool) -> None:
 @given(data=st.data())
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_whatever_a_tool_is_called_with_it_answers(
-    counter: Counter, words: list[str], tool: Tool, data: st.DataObject
+    counter: ToolHandlers, words: list[str], tool: Tool, data: st.DataObject
 ) -> None:
     arguments = data.draw(invalid_arguments(tool, words))
     result = called(counter, tool, arguments)
@@ -127,7 +127,7 @@ def test_whatever_a_tool_is_called_with_it_answers(
 @given(data=st.data())
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_an_answer_keeps_to_its_budget_on_every_page(
-    counter: Counter, words: list[str], tool: Tool, data: st.DataObject
+    counter: ToolHandlers, words: list[str], tool: Tool, data: st.DataObject
 ) -> None:
     budget = data.draw(st.integers(LEAST, MOST) | st.integers(LEAST, LEAST + 50))
     arguments = {
@@ -147,9 +147,9 @@ def test_an_answer_keeps_to_its_budget_on_every_page(
         seen.add(cursor)
 
 
-def test_a_tool_that_there_is_not_is_an_error_of_the_protocol(counter: Counter) -> None:
+def test_a_tool_that_there_is_not_is_an_error_of_the_protocol(counter: ToolHandlers) -> None:
     with pytest.raises(MCPError, match="no tool made_up: there are"):
-        asyncio.run(counter.called(None, types.CallToolRequestParams(name="made_up")))  # type: ignore[arg-type]
+        asyncio.run(counter.call_tool(None, types.CallToolRequestParams(name="made_up")))  # type: ignore[arg-type]
 
 
 def test_every_tool_answers_the_sdks_client(demo_env: dict[str, str]) -> None:

@@ -54,7 +54,7 @@ def test_a_problem_is_told_in_any_words_and_signs(demo_env: dict[str, str], prob
 
 @pytest.mark.parametrize("problem", ["???", "the what how", "- :"])
 def test_a_question_without_words_has_no_answer(demo_env: dict[str, str], problem: str) -> None:
-    assert answer(demo_env, "find_fix", problem=problem) == FIND_FIX.nothing
+    assert answer(demo_env, "find_fix", problem=problem) == FIND_FIX.empty_text
 
 
 def test_what_has_little_of_the_question_is_left_out_behind_the_first_five(demo_env: dict[str, str]) -> None:
@@ -92,9 +92,9 @@ def test_nothing_is_said_to_be_nothing_and_where_it_was_looked_for(ann: McpClien
     folder = ann.desk.place.folder
     for tool, name in ((FIND_FIX, "problem"), (FIND_DECISIONS, "about")):
         with connect_person(folder, is_all=True) as everywhere:
-            assert everywhere.ask(tool.name, **{name: "zanzibar"}) == (tool.nothing, False)
+            assert everywhere.ask(tool.name, **{name: "zanzibar"}) == (tool.empty_text, False)
         with connect_person(folder, "/home/ann/dev/other") as elsewhere:
-            assert elsewhere.ask(tool.name, **{name: "SQLite"}) == (f"{tool.nothing} {NARROW}", False)
+            assert elsewhere.ask(tool.name, **{name: "SQLite"}) == (f"{tool.empty_text} {NARROW}", False)
 
 
 @pytest.fixture

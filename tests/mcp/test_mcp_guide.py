@@ -2,7 +2,7 @@
 
 import re
 
-from retold.maintenance.connect import guide
+from retold.maintenance.connect import make_guide
 from retold.mcp.prompts import PROMPTS
 from retold.mcp.tools import TOOLS
 
@@ -11,11 +11,11 @@ NAME = re.compile(r"\b[a-z]+_[a-z]+\b")
 
 
 def test_the_guide_names_every_tool() -> None:
-    told = guide()
+    told = make_guide()
     assert set(NAME.findall(told.context)) == NAMES
     assert set(NAME.findall(told.recall)) == NAMES
 
 
 def test_whoever_names_a_tool_names_one_that_is_there() -> None:
-    texts = [*(tool.about for tool in TOOLS), *(offer.words for offer in PROMPTS)]
+    texts = [*(tool.about for tool in TOOLS), *(offer.instruction for offer in PROMPTS)]
     assert set(NAME.findall(" ".join(texts))) <= NAMES

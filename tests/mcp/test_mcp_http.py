@@ -354,7 +354,7 @@ def _scanner(server: HttpServer) -> int:
     while time.monotonic() < until:
         for line in process_commands():
             parent, number, *command = line.split()
-            if parent == str(server.process.pid) and "retold.search.scan_worker" in command:
+            if parent == str(server.process.pid) and "retold.search.scan_job" in command:
                 return int(number)
         time.sleep(0.02)
     raise AssertionError

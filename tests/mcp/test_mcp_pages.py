@@ -6,22 +6,22 @@ import re
 import mcp_types as types
 import pytest
 
-from retold.mcp.server import Counter
-from retold.mcp.service import QueryService, ServerPlace
+from retold.mcp.server import ToolHandlers
+from retold.mcp.service import QueryService, ServerSettings
 from retold.mcp.tools import search_history
 from support.mcp_process import answer_text
 
 KEY = re.compile(r"^((?:gemini|claude|codex):\S+) · ", re.MULTILINE)
 
 
-def keys(counter: Counter, query: str, budget: int) -> list[str]:
+def keys(counter: ToolHandlers, query: str, budget: int) -> list[str]:
     """Return the conversations that are told of on all pages; one that goes on from page to page is one."""
     found: list[str] = []
     cursor = ""
     for _ in range(500):
         arguments = {"query": query, "budget": budget, "cursor": cursor}
         params = types.CallToolRequestParams(name="search_history", arguments=arguments)
-        text = answer_text(asyncio.run(counter.called(None, params)))  # type: ignore[arg-type]  # no context is looked at
+        text = answer_text(asyncio.run(counter.call_tool(None, params)))  # type: ignore[arg-type]  # no context is looked at
         told = KEY.findall(text)
         found += told[1:] if cursor and not cursor.endswith(".0") else told
         if "There is more" not in text:
@@ -35,11 +35,11 @@ def keys(counter: Counter, query: str, budget: int) -> list[str]:
 def test_pages_of_any_size_tell_of_the_same_conversations(
     demo_env: dict[str, str], monkeypatch: pytest.MonkeyPatch, query: str, few: int
 ) -> None:
-    desk = QueryService(ServerPlace(demo_env["RETOLD_HOME"], "/nowhere", is_all=True))
-    whole = keys(Counter(desk), query, 20_000)
+    desk = QueryService(ServerSettings(demo_env["RETOLD_HOME"], "/nowhere", is_all=True))
+    whole = keys(ToolHandlers(desk), query, 20_000)
     monkeypatch.setattr(search_history, "_FEW", few)
-    at_once = keys(Counter(desk), query, 20_000)
-    in_pages = keys(Counter(desk), query, 400)
+    at_once = keys(ToolHandlers(desk), query, 20_000)
+    in_pages = keys(ToolHandlers(desk), query, 400)
     assert desk.close()
     assert in_pages == at_once
     assert len(set(at_once)) == len(at_once) > 2

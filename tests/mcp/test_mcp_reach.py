@@ -9,7 +9,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from retold.mcp.prompts import PROMPTS
-from retold.mcp.resources import address
+from retold.mcp.resources import session_uri
 from retold.mcp.tools import TOOLS
 from support.gemini_home import ROOT, GeminiHome, call, gemini, user
 from support.mcp_client import McpClient, connect, connect_person
@@ -109,9 +109,9 @@ def test_every_tool_tells_of_its_own_project(near: McpClient, far: McpClient, to
 def test_a_session_out_of_reach_is_told_as_one_that_does_not_exist(near: McpClient) -> None:
     ways: list[Callable[[str], str]] = [
         lambda key: near.ask("read_session", session=key).text,
-        lambda key: refusal(near, lambda: near.read(address(key))),
+        lambda key: refusal(near, lambda: near.read(session_uri(key))),
         *(lambda key, name=offer.name: refusal(near, lambda: near.prompted(name, session=key))
-          for offer in PROMPTS if "session" in offer.takes),
+          for offer in PROMPTS if "session" in offer.arguments),
     ]  # fmt: skip
     for way in ways:
         assert way(THEIRS).replace(THEIRS, "") == way(NOWHERE).replace(NOWHERE, "")
@@ -142,7 +142,7 @@ def test_a_name_out_of_reach_does_not_stand_before_one_within(
 
 def test_resources_are_those_within_reach(near: McpClient, far: McpClient) -> None:
     listed = near.said(lambda client: client.list_resources()).resources
-    assert [one.uri for one in listed] == ["retold://project", address(MINE)]
+    assert [one.uri for one in listed] == ["retold://project", session_uri(MINE)]
     assert not any(sign in one.model_dump_json() for one in listed for sign in SIGNS)
     told = near.read("retold://project").text
     assert "almanac: 1 conversation" in told

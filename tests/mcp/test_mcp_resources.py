@@ -10,7 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from retold.mcp.prompts import BUDGET, PROMPTS, PromptOffer
 from retold.mcp.reply import MOST
-from retold.mcp.resources import PAGE, address
+from retold.mcp.resources import PAGE, session_uri
 from support.gemini_home import ROOT, GeminiHome, gemini, user
 from support.mcp_client import McpClient, connect, connect_person
 from support.token_budget import tokens
@@ -46,7 +46,7 @@ def test_all_conversations_are_listed_page_by_page(ann: McpClient) -> None:
     assert (len(first.resources), len(second.resources), second.next_cursor) == (PAGE + 1, COUNT - PAGE, None)
     found = [one.uri for one in (*first.resources, *second.resources)]
     assert len(set(found)) == COUNT + 1
-    assert found[-1] == address(KEY)
+    assert found[-1] == session_uri(KEY)
     assert all(one.mime_type == "text/markdown" for one in first.resources)
 
 
@@ -63,13 +63,13 @@ def test_every_listed_address_can_be_read(ann: McpClient) -> None:
 
 
 def test_odd_characters_of_a_key_survive_in_its_address(ann: McpClient) -> None:
-    uri = address(f"gemini:{ODD}")
+    uri = session_uri(f"gemini:{ODD}")
     assert uri == "retold://session/gemini%3Asession-2026-03-01T09-59-a%20b%252F%20%C3%BC%3F%23%26"
     assert "An odd name" in ann.read(uri).body
 
 
 def test_a_long_conversation_ends_with_how_to_read_on(ann: McpClient) -> None:
-    told = ann.read(address(KEY))
+    told = ann.read(session_uri(KEY))
     assert MOST - 500 < tokens(told.text) <= MOST
     assert told.text.endswith(f'call read_session with the key of this session and cursor "{told.next}".')
     pages = ann.pages("read_session", session=KEY, budget=MOST)
@@ -105,10 +105,10 @@ def test_prompts_say_what_they_take(ann: McpClient) -> None:
 def test_a_prompt_is_our_words_and_then_the_history_within_a_budget(
     ann: McpClient, offer: PromptOffer
 ) -> None:
-    told = ann.prompted(offer.name, **({"session": KEY} if "session" in offer.takes else {}))
-    assert told.text.startswith(f"{offer.words}\n\nQuoted history from past conversations follows.")
-    assert tokens(told.text) <= BUDGET + tokens(offer.words)
-    is_long = "session" in offer.takes
+    told = ann.prompted(offer.name, **({"session": KEY} if "session" in offer.arguments else {}))
+    assert told.text.startswith(f"{offer.instruction}\n\nQuoted history from past conversations follows.")
+    assert tokens(told.text) <= BUDGET + tokens(offer.instruction)
+    is_long = "session" in offer.arguments
     assert told.text.endswith("This is not all of it: read_session and recent_work tell the rest.") is is_long
     assert "Count the herons" in told.body or "Question" in told.body
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from retold.export import load
-from retold.export.load import WHOLE
+from retold.export.load import LEARNING_LIMIT
 from support.gemini_home import ROOT, GeminiHome, call, gemini, user
 from support.mcp_client import McpClient, ToolAnswer, connect, connect_person
 
@@ -123,12 +123,12 @@ def test_the_archive_has_them_all_and_tells_them_if_it_may(ann: McpClient) -> No
     assert [secret for secret in ALL if secret not in told] == []
 
 
-@pytest.mark.parametrize("limit", [0, WHOLE])
+@pytest.mark.parametrize("limit", [0, LEARNING_LIMIT])
 def test_secrets_that_a_title_or_a_line_cuts_in_two(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     """A title is cut when it is archived, and again when it is cited; an argument is cut to a line."""
-    monkeypatch.setattr(load, "WHOLE", limit)
+    monkeypatch.setattr(load, "LEARNING_LIMIT", limit)
     home = GeminiHome(tmp_path_factory.mktemp("cut") / "ann")
     home.mark("almanac", ROOT)
     secrets = []

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from retold.mcp.stdio import LONGEST, Cutter, TooLong
+from retold.mcp.stdio import LONGEST, LineSplitter, OversizedLine
 from support.mcp_process import (
     SLOW_PATTERN,
     LineClient,
@@ -30,12 +30,12 @@ SOON, BEFORE_SCAN_ENDS = 15.0, 4.0
 WORD = "herons"
 SLOW = """
 import sys, time
-from retold.mcp.service import Desk
+from retold.mcp.service import QueryService
 async def answered(self, tool, arguments):
     sys.stderr.write("called\\n")
     sys.stderr.flush()
-    await self.asked(lambda record: time.sleep(30))
-Desk.answered = answered
+    await self.ask(lambda record: time.sleep(30))
+QueryService.answer = answered
 """
 
 
@@ -173,13 +173,13 @@ def _memory(number: int) -> int:
 def test_lines_are_the_same_however_they_come() -> None:
     given = b"one\n\ntwo\r\n" + b"x" * 30 + b"\nlast"
     for size in range(1, len(given)):
-        cutter = Cutter(20)
+        cutter = LineSplitter(20)
         pieces = [given[start : start + size] for start in range(0, len(given), size)]
         found = [line for piece in pieces for line in cutter.lines(piece)] + list(cutter.last())
         assert [line if isinstance(line, bytes) else "long" for line in found] == [
             b"one", b"", b"two\r", "long", b"last",
         ]  # fmt: skip
-    assert isinstance(next(Cutter().lines(b"x" * (LONGEST + 1) + b"\n")), TooLong)
+    assert isinstance(next(LineSplitter().lines(b"x" * (LONGEST + 1) + b"\n")), OversizedLine)
 
 
 # What is no answer ------------------------------------------------------------------------------------------------
@@ -188,8 +188,8 @@ def test_lines_are_the_same_however_they_come() -> None:
 def test_what_anybody_prints_is_not_on_the_wire(person: Person) -> None:
     code = """
 import os, subprocess, sys, warnings
-from retold.mcp.service import Desk
-once = Desk.answered
+from retold.mcp.service import QueryService
+once = QueryService.answer
 async def answered(self, tool, arguments):
     print("a print")
     sys.stdout.write("a write"); sys.stdout.flush()
@@ -198,7 +198,7 @@ async def answered(self, tool, arguments):
     assert sys.stdin.read() == ""
     warnings.warn("a warning")
     return await once(self, tool, arguments)
-Desk.answered = answered
+QueryService.answer = answered
 """
     with LineClient(person, code=code) as spoken:
         spoken.greet()
@@ -215,13 +215,13 @@ def test_a_bug_of_ours_is_told_without_content_and_the_server_goes_on(tmp_path: 
     ann = person_with_one_session(tmp_path)
     code = """
 import sys
-from retold.mcp.service import Desk
-once = Desk.answered
+from retold.mcp.service import QueryService
+once = QueryService.answer
 async def answered(self, tool, arguments):
     if arguments.query == "crash":
         raise ZeroDivisionError("quoted words")
     return await once(self, tool, arguments)
-Desk.answered = answered
+QueryService.answer = answered
 """
     with LineClient(ann, code=code) as spoken:
         spoken.greet()
@@ -238,10 +238,10 @@ Desk.answered = answered
 
 def test_a_bug_of_ours_outside_the_tools_is_an_error_without_content(person: Person) -> None:
     code = """
-from retold.mcp.server import Counter
+from retold.mcp.server import ToolHandlers
 async def tools(self, context, params):
     raise ZeroDivisionError("quoted words")
-Counter.tools = tools
+ToolHandlers.list_tools = tools
 """
     with LineClient(person, code=code) as spoken:
         spoken.greet()
@@ -373,16 +373,16 @@ def test_a_call_that_the_sdks_client_gives_up_does_not_disturb_others(endless: P
 def test_questions_that_were_cancelled_leave_the_threads_to_others(person: Person) -> None:
     code = """
 import sys
-from retold.mcp.service import Desk
-once = Desk.answered
+from retold.mcp.service import QueryService
+once = QueryService.answer
 async def answered(self, tool, arguments):
     if arguments.query == "slow":
         sys.stderr.write("called\\n")
         sys.stderr.flush()
         endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
-        return await self.asked(lambda record: record.row(endless))
+        return await self.ask(lambda record: record.row(endless))
     return await once(self, tool, arguments)
-Desk.answered = answered
+QueryService.answer = answered
 """
     with LineClient(person, code=code) as spoken:
         spoken.greet()

@@ -26,14 +26,14 @@ WORD = "herons"
 ALONE = "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE other (x)"
 PATIENT = """
 import retold.mcp.service, sys
-from retold.search.archive_pool import Readers
-retold.mcp.desk.PATIENCE = 30_000
-answered = Readers._answer
+from retold.search.archive_pool import ArchivePool
+retold.mcp.service.PATIENCE = 30_000
+answered = ArchivePool._run_in_thread
 def told(self, *asked):
     sys.stderr.write("waiting\\n")
     sys.stderr.flush()
     return answered(self, *asked)
-Readers._answer = told
+ArchivePool._run_in_thread = told
 """
 """Waits 30 seconds for a lock, and says when it begins to."""
 

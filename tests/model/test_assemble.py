@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from retold.model.builder import LARGEST_EXTRA, bounded
+from retold.model.builder import LARGEST_EXTRA, limit_extra
 from support.codex_home import meta_line, thread_id, turn, write
 from support.person import Person
 
@@ -10,13 +10,13 @@ from support.person import Person
 def test_large_values_are_left_out_and_named() -> None:
     fits = "x" * (LARGEST_EXTRA - 2)
     extra = {"fits": fits, "large": fits + "x", "huge": {"texts": ["é" * LARGEST_EXTRA]}, "wild": 2**70}
-    found = bounded(extra)
+    found = limit_extra(extra)
     assert found == {
         "fits": fits,
         "wild": 2**70,
         "left_out": {"large": LARGEST_EXTRA + 1, "huge": 2 * LARGEST_EXTRA + len('{"texts":[""]}')},
     }
-    assert bounded({"fits": fits}) == {"fits": fits}
+    assert limit_extra({"fits": fits}) == {"fits": fits}
 
 
 def test_a_listing_does_not_carry_the_instructions_of_codex(tmp_path: Path) -> None:

@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
-from retold.model.session import Canonical, ToolCall, touched
+from retold.model.session import Canonical, ToolCall, touched_paths
 
 
 def named(canonical: Canonical, **arguments: Any) -> list[str]:
     return list(
-        touched(ToolCall("c", "t", canonical, "Other", arguments, "success", None, None, None, None, None))
+        touched_paths(
+            ToolCall("c", "t", canonical, "Other", arguments, "success", None, None, None, None, None)
+        )
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from retold.model.serialization import ENTRIES, Unreadable, bundled, unbundled
+from retold.model.serialization import ENTRY_PACKER, UnpackError, bundle, unbundle
 from retold.model.session import Event, Message, Opaque
 from support.full_session import agent, call, user
 
@@ -33,7 +33,7 @@ def test_what_was_packed_comes_out_again(value: Any, at: datetime | None) -> Non
     answered = agent(2, call("x", arguments={"value": value}))
     happened = Event(None, "info", at, "live", "", Opaque(value))
     for entry in (said, answered, happened):
-        found = ENTRIES.unpacked(ENTRIES.packed(entry))
+        found = ENTRY_PACKER.unpack(ENTRY_PACKER.pack(entry))
         assert found == entry
         assert repr(found) == repr(entry)
 
@@ -43,21 +43,21 @@ def test_what_is_too_deep_is_told(levels: int) -> None:
     value: list[Any] = []
     for _ in range(levels):
         value = [value]
-    data = ENTRIES.packed(user(1, "deep", Opaque(value)))
+    data = ENTRY_PACKER.pack(user(1, "deep", Opaque(value)))
     if levels == 100:
-        assert isinstance(ENTRIES.unpacked(data), Message)
+        assert isinstance(ENTRY_PACKER.unpack(data), Message)
     else:
-        with pytest.raises(Unreadable):
-            ENTRIES.unpacked(data)
+        with pytest.raises(UnpackError):
+            ENTRY_PACKER.unpack(data)
 
 
 @given(some.binary())
 def test_other_bytes_are_told(data: bytes) -> None:
-    for read in (ENTRIES.unpacked, unbundled):
-        with pytest.raises(Unreadable):
+    for read in (ENTRY_PACKER.unpack, unbundle):
+        with pytest.raises(UnpackError):
             read(b"\xc1" + data)  # which begins nothing
 
 
 @given(some.lists(some.binary()))
 def test_a_bundle_holds_what_was_put_into_it(packed: list[bytes]) -> None:
-    assert unbundled(bundled(packed)) == packed
+    assert unbundle(bundle(packed)) == packed

@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 
 from retold.agents.registry import read
-from retold.model.problem import LONGEST, problem
+from retold.model.problem import LONGEST_MESSAGE, problem
 
 
 def test_a_long_message_is_cut() -> None:
-    told = problem("unknown-part", "x" * (LONGEST + 1), "a.jsonl", 1, "/y" * LONGEST)
-    assert (len(told.message), told.message[-2:]) == (LONGEST, "x…")
-    assert len(told.pointer) == LONGEST
-    assert problem("unknown-part", "x" * LONGEST, "a.jsonl").message == "x" * LONGEST
+    told = problem("unknown-part", "x" * (LONGEST_MESSAGE + 1), "a.jsonl", 1, "/y" * LONGEST_MESSAGE)
+    assert (len(told.message), told.message[-2:]) == (LONGEST_MESSAGE, "x…")
+    assert len(told.pointer) == LONGEST_MESSAGE
+    assert problem("unknown-part", "x" * LONGEST_MESSAGE, "a.jsonl").message == "x" * LONGEST_MESSAGE
 
 
 def test_a_line_with_thousands_of_unknown_keys_is_named_by_a_few(tmp_path: Path) -> None:

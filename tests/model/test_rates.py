@@ -10,8 +10,8 @@ from genai_prices.data_snapshot import get_snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retold.model.rates import MOST, Rates, rates_from, rates_text
-from retold.model.report import dollars, dollars_text
+from retold.model.rates import MOST_TOKENS, Rates, decode_rates, encode_rates
+from retold.model.report import format_dollars, to_dollars
 from retold.synchronization.prices import PriceList
 
 PROVIDERS = ("google", "anthropic", "openai", "deepseek")
@@ -98,8 +98,8 @@ def test_a_request_costs_what_the_library_says(
         ),
     )
     assert cost is not None
-    assert dollars(cost) == expected
-    again = rates_from(rates_text(rates))
+    assert to_dollars(cost) == expected
+    again = decode_rates(encode_rates(rates))
     assert again.cost(micros(at), figures(input=given, output=5)) == rates.cost(
         micros(at), figures(input=given, output=5)
     )
@@ -151,8 +151,8 @@ def test_what_has_no_price_of_its_own_costs_what_its_kin_cost() -> None:
         {"output": 5},
         {"input": 5},
         {"input": None, "output": None, "total": 5},
-        {"input": MOST + 1, "output": 5},
-        {"input": 5, "output": 5, "cached": MOST + 1},
+        {"input": MOST_TOKENS + 1, "output": 5},
+        {"input": 5, "output": 5, "cached": MOST_TOKENS + 1},
     ],
 )
 def test_what_is_not_known_or_not_to_be_believed_has_no_price(told: dict[str, int | None]) -> None:
@@ -192,5 +192,5 @@ def test_a_model_that_nobody_knows_has_no_price(prices: PriceList, name: str) ->
     ],
 )
 def test_money_as_text_has_all_its_digits_and_no_more(picos: int, text: str) -> None:
-    assert dollars_text(picos) == text
-    assert dollars(picos) == Decimal(text)
+    assert format_dollars(picos) == text
+    assert to_dollars(picos) == Decimal(text)

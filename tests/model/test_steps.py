@@ -9,9 +9,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from retold.agents.registry import NotASession, read
-from retold.export.text.events import event_line
-from retold.model.events import AnyStep, ToolResult, ToolUse, sourced_steps, steps
-from retold.model.serialization import schemas, step_json
+from retold.export.text.events import format_event
+from retold.model.events import AnyStep, ToolResult, ToolUse, steps, steps_with_messages
+from retold.model.serialization import encode_step, schemas
 from support import cases
 from support.cases import every_case
 
@@ -110,9 +110,9 @@ def test_every_session_is_told_in_valid_events(case: str, tmp_path: Path) -> Non
     except NotASession:
         return
     for session in found:
-        found_steps = [step for _, step in sourced_steps(session, with_text=True, with_thoughts=True)]
-        told = [json.loads(step_json(step)) for step in found_steps]
-        assert all(event_line(step).text for step in found_steps)
+        found_steps = [step for _, step in steps_with_messages(session, with_text=True, with_thoughts=True)]
+        told = [json.loads(encode_step(step)) for step in found_steps]
+        assert all(format_event(step).text for step in found_steps)
         for step in told:
             validator.validate(step)
         assert [step["seq"] for step in told] == list(range(len(told)))

@@ -6,9 +6,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.model.builder import estimated
-from retold.model.session import Message, Text, ToolCall
-from retold.model.usage import Totals, Usage, totals
+from retold.model.builder import estimate_usage
+from retold.model.session import Message, Text, ToolCall, Totals, Usage, sum_usage
 
 FIGURES = ("input", "cached", "cache_write", "output", "reasoning", "tool", "total")
 usages = st.builds(
@@ -21,22 +20,22 @@ def usage(request: str, **figures: Any) -> Usage:
 
 
 def test_nothing_is_unknown_and_not_zero() -> None:
-    assert totals([]) == Totals(None, None, None, None, None, None, None, 0, estimated=False)
+    assert sum_usage([]) == Totals(None, None, None, None, None, None, None, 0, estimated=False)
 
 
 def test_a_figure_that_some_recorded_is_summed_over_those() -> None:
-    found = totals([usage("a", input=3, output=0), usage("b", input=4)])
+    found = sum_usage([usage("a", input=3, output=0), usage("b", input=4)])
     assert (found.input, found.output, found.cached, found.requests) == (7, 0, None, 2)
 
 
 def test_a_request_counts_once_and_as_it_was_last() -> None:
-    assert totals([usage("a", input=3), usage("a", input=5)]) == totals([usage("a", input=5)])
+    assert sum_usage([usage("a", input=3), usage("a", input=5)]) == sum_usage([usage("a", input=5)])
 
 
 @given(st.lists(usages))
 def test_sums_are_those_of_the_last_of_each_request(found: list[Usage]) -> None:
     once = list({each.request: each for each in found}.values())
-    summed = totals(found)
+    summed = sum_usage(found)
     for name in FIGURES:
         known = [getattr(each, name) for each in once if getattr(each, name) is not None]
         assert getattr(summed, name) == (sum(known) if known else None)
@@ -46,8 +45,8 @@ def test_sums_are_those_of_the_last_of_each_request(found: list[Usage]) -> None:
 
 @given(st.lists(usages))
 def test_summing_twice_what_was_summed_changes_nothing(found: list[Usage]) -> None:
-    assert totals([*found, *found]) == totals(found)
-    assert msgspec.convert(msgspec.to_builtins(totals(found)), Totals) == totals(found)
+    assert sum_usage([*found, *found]) == sum_usage(found)
+    assert msgspec.convert(msgspec.to_builtins(sum_usage(found)), Totals) == sum_usage(found)
 
 
 def test_a_guess_counts_four_bytes_a_token_of_all_that_was_said_asked_for_and_given_back() -> None:
@@ -59,7 +58,7 @@ def test_a_guess_counts_four_bytes_a_token_of_all_that_was_said_asked_for_and_gi
     )  # with the two signs of its arguments, 126 bytes
     asked = message("u", "user", Text("ä" * 200))
     answers = [message("a", "assistant", call), message("b", "assistant", Text("Done."))]
-    guesses = [entry.usage for entry in estimated([asked, *answers], "s") if isinstance(entry, Message)]
+    guesses = [entry.usage for entry in estimate_usage([asked, *answers], "s") if isinstance(entry, Message)]
     assert guesses == [
         None,
         Usage("s/a", 100, None, 0, 32, None, None, 132, estimated=True),

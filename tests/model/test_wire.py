@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retold.model.problem import problem
-from retold.model.serialization import encoded, problem_json, time_text
+from retold.model.serialization import encode_problem, encode_tree, format_utc
 
 moments = st.datetimes(timezones=st.just(UTC))
 
@@ -23,18 +23,18 @@ moments = st.datetimes(timezones=st.just(UTC))
     ],
 )
 def test_a_time_is_told_in_utc(at: datetime, told: str) -> None:
-    assert time_text(at) == told
+    assert format_utc(at) == told
 
 
 @given(moments)
 def test_a_time_survives_being_told(at: datetime) -> None:
-    assert datetime.fromisoformat(time_text(at)) == at
+    assert datetime.fromisoformat(format_utc(at)) == at
 
 
 @settings(deadline=None)
 @given(st.lists(moments.map(lambda at: at.replace(microsecond=at.microsecond // 1000 * 1000))))
 def test_texts_of_times_sort_as_the_times_do(found: list[datetime]) -> None:
-    assert [time_text(at) for at in sorted(found)] == sorted(time_text(at) for at in found)
+    assert [format_utc(at) for at in sorted(found)] == sorted(format_utc(at) for at in found)
 
 
 json_values = st.recursive(
@@ -49,13 +49,13 @@ json_values = st.recursive(
 
 @given(json_values)
 def test_whatever_json_can_hold_is_told_exactly_on_one_line(tree: object) -> None:
-    line = encoded(tree)
+    line = encode_tree(tree)
     assert b"\n" not in line
     assert json.loads(line) == tree
 
 
 def test_a_problem_is_told_with_its_severity_and_place() -> None:
-    told = json.loads(problem_json(problem("truncated-tail", "cut", "a.jsonl", 3)))
+    told = json.loads(encode_problem(problem("truncated-tail", "cut", "a.jsonl", 3)))
     assert told == {
         "code": "truncated-tail", "severity": "loss", "message": "cut", "path": "a.jsonl", "line": 3, "pointer": "",
     }  # fmt: skip

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from retold.model.session import Project, Session
-from retold.projects.resolver import MOST, ancestors, common_folder, named_paths
-from retold.synchronization.user_changes import learn_roots
+from retold.projects.resolver import MOST_PATHS, ancestors, common_folder, named_paths
+from retold.synchronization.user_changes import save_roots
 from support.dialogue_sessions import assistant, export_session
 from support.dialogue_sessions import call as tool_call
 from support.gemini_home import ROOT, GeminiHome, call, gemini, sha, user
@@ -61,7 +61,7 @@ def test_a_folder_above_a_path_in_an_argument_proves_the_hash(made: GeminiHome) 
 
 
 def test_a_remembered_pair_proves_the_hash(made: GeminiHome) -> None:
-    learn_roots(archive(made).folder, {sha(ROOT): ROOT})
+    save_roots(archive(made).folder, {sha(ROOT): ROOT})
     made.json(sha(ROOT), 1, 1, [ASK])
     assert project(made) == Project(ROOT, sha(ROOT), sha(ROOT), "hash")
 
@@ -69,7 +69,7 @@ def test_a_remembered_pair_proves_the_hash(made: GeminiHome) -> None:
 def test_a_pair_that_is_learnt_later_proves_the_hash(made: GeminiHome) -> None:
     made.json(sha(ROOT), 1, 1, [ASK])
     assert project(made).evidence == "none"
-    learn_roots(archive(made).folder, {sha(ROOT): ROOT})
+    save_roots(archive(made).folder, {sha(ROOT): ROOT})
     assert project(made) == Project(ROOT, sha(ROOT), sha(ROOT), "hash")
 
 
@@ -193,8 +193,8 @@ def test_the_work_on_paths_grows_no_faster_than_the_session(shape: str) -> None:
 
 
 def test_a_session_that_names_endless_paths_is_looked_at_up_to_a_bound() -> None:
-    many = {"files": [f"/elsewhere/{number}" for number in range(MOST + 500)]}
-    assert len(named_paths(session_with_arguments(many))) == MOST
+    many = {"files": [f"/elsewhere/{number}" for number in range(MOST_PATHS + 500)]}
+    assert len(named_paths(session_with_arguments(many))) == MOST_PATHS
 
 
 def session_with_arguments(arguments: Mapping[str, object]) -> Session:

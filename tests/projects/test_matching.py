@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from retold.model.session import root_hash
-from retold.projects.matching import is_meant
+from retold.projects.matching import matches_project
 from support.gemini_home import GeminiHome, gemini, sha, user
 from support.person import Person
 
@@ -25,16 +25,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_a_path_in_any_form_means_its_folder(folder: Path, typed: str) -> None:
     typed = typed.format(str(folder).lstrip("/"))
-    assert is_meant(str(folder), None, None, typed)
-    assert is_meant(None, "a-slug", root_hash(str(folder)), typed)
-    assert not is_meant(f"{folder}s", None, None, typed)
-    assert not is_meant(None, "a-slug", root_hash(f"{folder}s"), typed)
+    assert matches_project(str(folder), None, None, typed)
+    assert matches_project(None, "a-slug", root_hash(str(folder)), typed)
+    assert not matches_project(f"{folder}s", None, None, typed)
+    assert not matches_project(None, "a-slug", root_hash(f"{folder}s"), typed)
 
 
 def test_a_part_of_a_name_is_no_path() -> None:
-    assert is_meant("/elsewhere/my-almanac", None, None, "almanac")
-    assert is_meant("/elsewhere/v1.2", None, None, "1.2")
-    assert not is_meant("/elsewhere/charts", None, None, "almanac")
+    assert matches_project("/elsewhere/my-almanac", None, None, "almanac")
+    assert matches_project("/elsewhere/v1.2", None, None, "1.2")
+    assert not matches_project("/elsewhere/charts", None, None, "almanac")
 
 
 @pytest.mark.parametrize("typed", [".", "{}"])
@@ -60,6 +60,6 @@ def test_a_windows_path_of_another_machine_is_compared_as_it_is_and_in_small_let
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, typed: str, root: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert is_meant(None, "a-slug", root_hash(root), typed)
-    assert is_meant(root, None, None, typed)
-    assert not is_meant(None, "a-slug", root_hash(f"{root}s"), typed)
+    assert matches_project(None, "a-slug", root_hash(root), typed)
+    assert matches_project(root, None, None, typed)
+    assert not matches_project(None, "a-slug", root_hash(f"{root}s"), typed)

@@ -7,7 +7,7 @@ import pytest
 
 from retold.archive.store import Store
 from retold.projects import scan
-from retold.projects.scan import find_named
+from retold.projects.scan import find_roots_named
 from retold.synchronization.update import Lock
 from support.gemini_home import ROOT, GeminiHome, gemini, session_id, sha, user
 from support.person import CommandResult, Person
@@ -139,12 +139,12 @@ def test_the_walk_is_bounded_in_folders_and_time(tmp_path: Path) -> None:
     deep = tmp_path / "one" / "two" / "three" / "tides"
     (deep / "four" / "tides").mkdir(parents=True)
     hashes = {sha(str(deep)), sha(str(deep / "four" / "tides"))}
-    whole = find_named(tmp_path, "TIDES", hashes)
+    whole = find_roots_named(tmp_path, "TIDES", hashes)
     assert (whole.roots, whole.is_done) == ({sha(str(deep)): str(deep)}, True)
     assert whole.seen > 3
-    few = find_named(tmp_path, "tides", hashes, most=3)
+    few = find_roots_named(tmp_path, "tides", hashes, most=3)
     assert (few.roots, few.seen, few.is_done) == ({}, 3, False)
-    late = find_named(tmp_path, "tides", hashes, seconds=-1)
+    late = find_roots_named(tmp_path, "tides", hashes, seconds=-1)
     assert (late.roots, late.is_done) == ({}, False)
 
 
@@ -152,4 +152,4 @@ def forbid_walks(monkeypatch: pytest.MonkeyPatch) -> None:
     def walk(*_: object, **__: object) -> Iterator[str]:
         raise AssertionError("a walk through folders")
 
-    monkeypatch.setattr(scan, "find_named", walk)
+    monkeypatch.setattr(scan, "find_roots_named", walk)

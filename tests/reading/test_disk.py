@@ -9,7 +9,7 @@ import pytest
 
 from retold.agents.protocol import AgentHome, Source
 from retold.model.problem import Problem
-from retold.reading.disk import DISK, Disk, FileBytes, LocalDisk, list_folder, modified_at, read_bytes
+from retold.reading.disk import DISK, Disk, FileBytes, LocalDisk, list_folder, read_bytes, time_from_ns
 from retold.reading.jsonl import LineFile, open_lines
 from support.disks import MemoryDisk, RecordingDisk, watch_paths
 
@@ -152,7 +152,7 @@ def test_what_nobody_may_list_is_told(folder: Path) -> None:
     ],
 )
 def test_times_are_told_to_the_millisecond(modified_ns: int, expected: datetime) -> None:
-    assert modified_at(modified_ns) == expected
+    assert time_from_ns(modified_ns) == expected
 
 
 def test_the_time_of_a_file_is_that_of_the_disk(folder: Path) -> None:

@@ -11,14 +11,22 @@ from retold.reading.disk import (
     HOLE,
     CutLine,
     FileBytes,
-    LineStart,
+    LineBuffer,
     join_lines,
     line_size,
     read_bytes,
     read_lines,
     remove_nuls,
 )
-from retold.reading.jsonl import START, JsonLine, LineFile, decode_line, decode_lines, open_lines, split_lines
+from retold.reading.jsonl import (
+    FILE_START,
+    JsonLine,
+    LineFile,
+    decode_line,
+    decode_lines,
+    open_lines,
+    split_lines,
+)
 
 LONGEST = 64 * 1024
 
@@ -45,8 +53,8 @@ def told_lines(data: bytes, chunk: int) -> list[Any]:
 
 
 def told_joined(data: bytes, chunk: int) -> list[Any]:
-    held, cuts = join_lines(in_chunks(data, chunk), LONGEST)
-    return told(decode_lines(held, "file", cuts=cuts))
+    held, gaps = join_lines(in_chunks(data, chunk), LONGEST)
+    return told(decode_lines(held, "file", gaps=gaps))
 
 
 EXAMPLES: dict[str, tuple[bytes, list[Any]]] = {
@@ -101,7 +109,7 @@ def test_an_endless_last_line_is_told(read: Callable[[bytes, int], list[Any]]) -
 
 
 def test_no_more_is_held_of_a_line_than_is_allowed() -> None:
-    line = LineStart(LONGEST)
+    line = LineBuffer(LONGEST)
     held = []
     for piece in (b"a" * 1000, b"\0" * HOLE):
         for _ in range(LONGEST // 500):
@@ -134,7 +142,7 @@ def test_a_file_is_read_on_behind_a_hole(tmp_path: Path) -> None:
             ]
         return found, opened.mark
 
-    found, mark = read(START)
+    found, mark = read(FILE_START)
     assert found == [[(1, True)], [("nul-bytes", "2999998 NUL bytes", 2), (2, False)]]
     assert mark.offset == path.stat().st_size
     with path.open("ab") as end:

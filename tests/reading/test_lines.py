@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retold.model.problem import Problem
+from retold.reading.disk import Gap
 from retold.reading.jsonl import JsonLine, decode_lines
 
 
@@ -63,8 +64,8 @@ def test_each_byte_is_looked_at_a_few_times_for_line_ends(line: bytes) -> None:
     assert data.looked_at <= 3 * len(data)
 
 
-class CountedCuts(list[tuple[int, int]]):
-    """Cuts that count how often one is looked up."""
+class CountedGaps(list[Gap]):
+    """Gaps that count how often one is looked up."""
 
     looked_up = 0
 
@@ -78,12 +79,12 @@ class CountedCuts(list[tuple[int, int]]):
         return super().__iter__()
 
 
-def test_a_broken_line_looks_up_its_own_cuts() -> None:
+def test_a_broken_line_looks_up_its_own_gaps() -> None:
     line = b"[1" + b"\0" * 4096 + b"\n"
-    cuts = CountedCuts((place * len(line) + 2, 1000) for place in range(200))
-    problems = [found for found in decode_lines(line * 200, "file", cuts=cuts) if isinstance(found, Problem)]
+    gaps = CountedGaps(Gap(place * len(line) + 2, 1000) for place in range(200))
+    problems = [found for found in decode_lines(line * 200, "file", gaps=gaps) if isinstance(found, Problem)]
     assert [one.message for one in problems if one.code == "nul-bytes"] == ["5096 NUL bytes"] * 200
-    assert cuts.looked_up <= 20 * 200
+    assert gaps.looked_up <= 20 * 200
 
 
 @given(st.lists(st.text() | st.integers(-(2**80), 2**80) | st.lists(st.booleans()), max_size=8))

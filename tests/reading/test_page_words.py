@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from retold.reading.markdown_codec import as_markdown, fenced, mark, marked, said, shown, unfenced
+from retold.reading.markdown_codec import (
+    decode_words,
+    encode_markdown,
+    encode_words,
+    fence_text,
+    format_mark,
+    parse_mark,
+    unfence_text,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -32,14 +40,14 @@ def tokens(found: Sequence[Token] | None) -> Iterator[Token]:
 @settings(max_examples=1500, deadline=None)
 @given(words, st.booleans())
 def test_words_come_back_as_they_were(text: str, is_quoted: bool) -> None:  # noqa: FBT001 - drawn
-    lines, look = shown(text, is_quoted=is_quoted)
-    assert said(lines, look) == text
+    lines, look = encode_words(text, is_quoted=is_quoted)
+    assert decode_words(lines, look) == text
 
 
 @settings(max_examples=1500, deadline=None)
 @given(words, st.booleans())
 def test_words_end_where_they_end(text: str, is_quoted: bool) -> None:  # noqa: FBT001 - drawn
-    lines, _ = shown(text, is_quoted=is_quoted)
+    lines, _ = encode_words(text, is_quoted=is_quoted)
     for parser in PARSERS:
         found = list(tokens(parser.parse(f"{BEFORE}\n\n{lines}\n\n{BEHIND}\n\nend\n")))
         html = [token for token in found if token.type in ("html_block", "html_inline")]
@@ -72,32 +80,32 @@ def test_words_end_where_they_end(text: str, is_quoted: bool) -> None:  # noqa: 
     ],
 )
 def test_markdown_stays_markdown_where_that_is_certain(text: str, expected: str | None) -> None:
-    assert as_markdown(text) == expected
+    assert encode_markdown(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "\n", "```", "`````\n", "a\n```\nb", "x" * 100_000])
 def test_a_fence_is_longer_than_any_in_it(text: str) -> None:
-    lines = fenced(text, "text")
-    assert unfenced(lines) == text
+    lines = fence_text(text, "text")
+    assert unfence_text(lines) == text
     (token,) = (token for token in PARSERS[0].parse(lines) if token.type == "fence")
     assert token.content.removesuffix("\n") == text
 
 
 @pytest.mark.parametrize("lines", ["", "a", "```\na", "```\na\n````", "> a\nb"])
 def test_lines_that_stand_there_otherwise_are_no_words(lines: str) -> None:
-    assert said(lines, "quote" if lines.startswith(">") else "fence") is None
+    assert decode_words(lines, "quote" if lines.startswith(">") else "fence") is None
 
 
 def test_an_editor_may_take_blanks_from_a_quote() -> None:
-    assert said("> a\n>\n> b", "quote") == "a\n\nb"
+    assert decode_words("> a\n>\n> b", "quote") == "a\n\nb"
 
 
 @given(st.dictionaries(st.text(max_size=5), words, max_size=3))
 def test_nothing_in_a_mark_ends_it(tree: dict[str, str]) -> None:
-    line = mark(tree)
+    line = format_mark(tree)
     assert line.isascii()
     assert line.count("--") == 2
-    assert marked(line) == tree
+    assert parse_mark(line) == tree
     for parser in PARSERS:
         assert next(token.type for token in parser.parse(f"{line}\n\nend")) == "html_block"
 
@@ -106,4 +114,4 @@ def test_nothing_in_a_mark_ends_it(tree: dict[str, str]) -> None:
     "line", ["", "<!-- retold -->", "<!-- retold [] -->", "<!-- retold {} ", "<!-- other {} -->"]
 )
 def test_other_comments_are_no_marks(line: str) -> None:
-    assert marked(line) is None
+    assert parse_mark(line) is None

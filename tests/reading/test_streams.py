@@ -7,12 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retold.model.problem import Problem
-from retold.reading.jsonl import START, FileMark, JsonLine, LineFile, decode_line, open_lines, split_lines
+from retold.reading.jsonl import (
+    FILE_START,
+    FileMark,
+    JsonLine,
+    LineFile,
+    decode_line,
+    open_lines,
+    split_lines,
+)
 
 BYTES = st.binary(max_size=60).map(lambda data: data.replace(b"a", b"\n"))
 
 
-def opened(path: Path, after: FileMark = START) -> LineFile:
+def opened(path: Path, after: FileMark = FILE_START) -> LineFile:
     file = open_lines(path, after)
     assert isinstance(file, LineFile)
     return file
@@ -52,7 +60,7 @@ def test_a_file_that_was_rewritten_is_read_from_its_beginning(now: bytes, tmp_pa
     first = opened(path)
     taken(first)
     path.write_bytes(now)
-    assert opened(path, first.mark).mark == START
+    assert opened(path, first.mark).mark == FILE_START
 
 
 def test_what_is_appended_while_a_file_is_read_is_for_the_next_time(tmp_path: Path) -> None:

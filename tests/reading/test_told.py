@@ -19,13 +19,13 @@ from support.full_session import everything, session_with_text
 from support.person import Person
 
 ALL = ExportOptions(thoughts=True, notices=True)
-PAGE = b"".join(FORMATS["md"].pieces()([everything()], ALL))
-JSON = b"".join(FORMATS["json"].pieces()([everything()], ALL))
+PAGE = b"".join(FORMATS["md"].encode([everything()], ALL))
+JSON = b"".join(FORMATS["json"].encode([everything()], ALL))
 
 
 def written(folder: Path, form: str, telling: ExportSession, choice: ExportOptions = ALL) -> Path:
     file = folder / f"told{FORMATS[form].suffix}"
-    file.write_bytes(b"".join(FORMATS[form].pieces()([telling], choice)))
+    file.write_bytes(b"".join(FORMATS[form].encode([telling], choice)))
     return file
 
 
@@ -131,8 +131,8 @@ def test_subagents_come_behind_their_parent(form: str, tmp_path: Path) -> None:
 def test_the_same_page_comes_out_again(tmp_path: Path) -> None:
     session = everything().session
     (found,) = read(written(tmp_path, "md", ExportSession(session)))
-    body = b"".join(FORMATS["md"].pieces()([ExportSession(session)], ALL)).split(b"## ", 1)[1]
-    assert b"".join(FORMATS["md"].pieces()([ExportSession(found)], ALL)).split(b"## ", 1)[1] == body
+    body = b"".join(FORMATS["md"].encode([ExportSession(session)], ALL)).split(b"## ", 1)[1]
+    assert b"".join(FORMATS["md"].encode([ExportSession(found)], ALL)).split(b"## ", 1)[1] == body
 
 
 def test_the_active_view_of_an_export_is_what_is_live(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_json_that_somebody_made_readable_is_the_same(tmp_path: Path) -> None:
     import json  # noqa: PLC0415 - only here
 
     session = session_with_text("words")
-    tree = json.loads(b"".join(FORMATS["json"].pieces()([ExportSession(session)], ALL)))
+    tree = json.loads(b"".join(FORMATS["json"].encode([ExportSession(session)], ALL)))
     (tmp_path / "told.json").write_text("\ufeff" + json.dumps(tree, indent=1), encoding="utf-8")
     assert list(read(tmp_path / "told.json")) == [session]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from retold.redaction import detector
-from retold.redaction.secrets import KINDS, Secret, apart
+from retold.redaction.secrets import KINDS, Secret, merge_overlaps
 from support.detector_score import detect_with_retold, score
 from support.labelled_secrets import hand_written_samples, samples
 from support.redaction_page import PAGE, updated_page
@@ -47,7 +47,7 @@ def test_every_prefix_of_a_service_is_found(kind: str, prefixes: str, length: in
     characters = ("q7Rk2VbX9tLm4ZpW8sYd" * 3)[:length]
     for prefix in prefixes.split():
         text = f"echo {prefix}{characters} | tee log"
-        assert detector.findings(text) == [Secret(5, 5 + len(prefix) + length, kind)], prefix
+        assert detector.find_secrets(text) == [Secret(5, 5 + len(prefix) + length, kind)], prefix
 
 
 def test_a_private_key_that_was_cut_off_does_not_reach_to_the_end_of_the_next() -> None:
@@ -56,7 +56,7 @@ def test_a_private_key_that_was_cut_off_does_not_reach_to_the_end_of_the_next() 
         f"\n{'q7Rk2VbX9tLm4ZpW' * 4}\n{piece * 4}\n" for piece in ("8sYdQ7Rk2VbX9tLm", "4ZpW8sYdQ7Rk2VbX")
     ]
     text = f"{first}{bodies[0]}(and so on)\n{first}{bodies[1]}{last}\n"
-    found = detector.findings(text)
+    found = detector.find_secrets(text)
     assert [one.kind for one in found] == ["private-key", "private-key"]
     assert "".join(text[one.start : one.end] for one in found).split() == "".join(bodies).split()
 
@@ -65,9 +65,9 @@ def test_short_texts_are_passed_over_only_where_nothing_would_be_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     texts = [line for sample in samples("seen") for line in sample.text.splitlines()]
-    found = [detector.findings(text) for text in texts]
+    found = [detector.find_secrets(text) for text in texts]
     monkeypatch.setattr(detector, "_SHORT", 0)
-    assert [detector.findings(text) for text in texts] == found
+    assert [detector.find_secrets(text) for text in texts] == found
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_short_texts_are_passed_over_only_where_nothing_would_be_found(
 def test_a_password_is_found_however_it_is_named(text: str) -> None:
     invented = "Birke!4711tor"
     before = text.index("«»")
-    (found,) = detector.findings(text.replace("«»", invented))
+    (found,) = detector.find_secrets(text.replace("«»", invented))
     assert found == Secret(before, before + len(invented), "password")
 
 
@@ -122,7 +122,7 @@ def test_a_password_is_found_however_it_is_named(text: str) -> None:
     ],
 )
 def test_a_sentence_about_passwords_stays(text: str) -> None:
-    assert not detector.findings(text)
+    assert not detector.find_secrets(text)
 
 
 def test_the_page_has_the_numbers_of_today() -> None:
@@ -137,7 +137,7 @@ def test_findings_that_overlap_become_one_over_both() -> None:
         Secret(5, 6, "email"),
         Secret(9, 12, "jwt"),
     ]
-    assert apart(found) == [Secret(0, 9, "password"), Secret(9, 12, "jwt")]
+    assert merge_overlaps(found) == [Secret(0, 9, "password"), Secret(9, 12, "jwt")]
 
 
 KEY_ID, KEY = "AKIA" + "Q7RKEXVBX9TLM4ZP", "w8sYd3Hc6Jf1Kg5Mn0QaR7Rk2VbX9tLm4ZpW8sYd"
@@ -153,7 +153,7 @@ KEY_ID, KEY = "AKIA" + "Q7RKEXVBX9TLM4ZP", "w8sYd3Hc6Jf1Kg5Mn0QaR7Rk2VbX9tLm4ZpW
     ],
 )
 def test_a_secret_beside_its_name_is_found(text: str, secret: str) -> None:
-    assert secret in [text[start:end] for start, end, _ in detector.findings(text)]
+    assert secret in [text[start:end] for start, end, _ in detector.find_secrets(text)]
 
 
 @pytest.mark.parametrize(
@@ -165,4 +165,4 @@ def test_a_secret_beside_its_name_is_found(text: str, secret: str) -> None:
     ],
 )
 def test_what_stands_beside_such_a_name_and_is_no_secret_stays(text: str) -> None:
-    assert detector.findings(text) == []
+    assert detector.find_secrets(text) == []

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from retold.redaction import Redactor
-from retold.redaction.detector import findings, joined, unfolded, wrapped
+from retold.redaction.detector import find_secrets, join_lines, join_wrapped_lines, unfold
 from retold.redaction.redactor import TOO_COSTLY
 from retold.redaction.rules import Budget, OverBudget
 from support.step_counter import assert_linear
@@ -21,7 +21,7 @@ def hidden(sign: str) -> str:
 
 
 def found_in(text: str) -> list[str]:
-    return [text[start:end] for start, end, _ in findings(text)]
+    return [text[start:end] for start, end, _ in find_secrets(text)]
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,13 @@ def test_a_token_with_dots_is_found_wherever_a_line_ends_in_it() -> None:
 def test_what_stands_around_a_hidden_token_stays(sign: str) -> None:
     parted = TOKEN.replace("_", "%5F") if sign == "%5F" else hidden(sign)
     text = f"\x1b[32mé\u200b before\x1b[0m {parted}\x1b[0m \u200bafter"
-    told = Redactor().redacted_text(text)
+    told = Redactor().redact_text(text)
     assert told == "\x1b[32mé\u200b before\x1b[0m [redacted:github-token:1]\x1b[0m \u200bafter"
 
 
 def test_a_hidden_token_and_the_plain_one_have_one_placeholder() -> None:
     text = f"{hidden(chr(0x200B))} {hidden(chr(27) + '[m')} {TOKEN}"
-    assert Redactor().redacted_text(text) == " ".join(["[redacted:github-token:1]"] * 3)
+    assert Redactor().redact_text(text) == " ".join(["[redacted:github-token:1]"] * 3)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_base64_on_several_lines_is_read_as_one(width: int, end: str) -> None:
 def test_lines_of_base64_without_a_secret_stay() -> None:
     encoded = base64.b64encode(b"a text of several lines in which nothing is secret\n" * 5).decode()
     lines = "\n".join(encoded[place : place + 64] for place in range(0, len(encoded), 64))
-    assert not findings(f"cat a.b64\n{lines}\ndone")
+    assert not find_secrets(f"cat a.b64\n{lines}\ndone")
 
 
 def test_an_address_in_an_address_is_escaped_twice() -> None:
@@ -120,7 +120,7 @@ def test_an_address_in_an_address_is_escaped_twice() -> None:
 
 @pytest.mark.parametrize("plain", ["Hello world, this is a test", '{"page": 2, "limit": 50}'])
 def test_base64_of_other_texts_stays(plain: str) -> None:
-    assert not findings(f"echo {base64.b64encode(plain.encode()).decode()} | base64 -d")
+    assert not find_secrets(f"echo {base64.b64encode(plain.encode()).decode()} | base64 -d")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_base64_of_other_texts_stays(plain: str) -> None:
     ],
 )
 def test_texts_with_such_signs_and_no_secret_stay(text: str) -> None:
-    assert not findings(text)
+    assert not find_secrets(text)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_the_line_behind_a_whole_token_stays(behind: str) -> None:
 def test_reading_once_more_takes_steps_that_grow_with_the_text(piece: str) -> None:
     def prepare(size: int) -> Callable[[], object]:
         text = f"{TOKEN} " + piece * size
-        return lambda: (unfolded(text), joined(text), wrapped(text), findings(text))
+        return lambda: (unfold(text), join_lines(text), join_wrapped_lines(text), find_secrets(text))
 
     assert_linear(prepare, 300)
 
@@ -180,7 +180,7 @@ COSTLY = ("\x1b[mbearer+", "\u200bauthorization=", "%41-----BEGIN PRIVATE KEY---
 @pytest.mark.parametrize("crumb", COSTLY)
 def test_a_text_that_hides_too_much_is_left_out(crumb: str) -> None:
     hostile = f"{hidden(chr(0x200B))} " + crumb * (200_000 // len(crumb))
-    assert Redactor(free_steps=1_000).redacted_text(hostile) == TOO_COSTLY
+    assert Redactor(free_steps=1_000).redact_text(hostile) == TOO_COSTLY
 
 
 @pytest.mark.parametrize("crumb", COSTLY)
@@ -189,5 +189,5 @@ def test_reading_once_more_spends_steps(crumb: str) -> None:
     budget = Budget(len(text), free=0)
     allowed = budget.left
     with suppress(OverBudget):
-        findings(text, budget)
+        find_secrets(text, budget)
     assert 0 < allowed - budget.left < 2 * allowed

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from retold.redaction import Redactor
-from retold.redaction.detector import Unfolded, findings, lower
+from retold.redaction.detector import UnfoldedText, find_secrets, lower_ascii
 from support.labelled_secrets import samples
 from support.secret_session import session_filled_with
 
@@ -46,8 +46,8 @@ def cycling(items: list[Any], otherwise: Any) -> Callable[[], Any]:
 @given(st.lists(text, min_size=1, max_size=6), st.lists(values, max_size=3))
 def test_no_session_raises_and_twice_is_once(told: list[str], held: list[Any]) -> None:
     session = session_filled_with(cycling(told, ""), cycling(held, None))
-    once = Redactor().redacted(session)
-    assert Redactor().redacted(once) == once or has_nan(held)
+    once = Redactor().redact(session)
+    assert Redactor().redact(once) == once or has_nan(held)
 
 
 def has_nan(held: Any) -> bool:
@@ -59,7 +59,7 @@ def has_nan(held: Any) -> bool:
 @slow
 @given(text)
 def test_the_places_of_findings_are_in_order_apart_and_in_the_text(told: str) -> None:
-    found = findings(told)
+    found = find_secrets(told)
     ends = [0, *(finding.end for finding in found)]
     assert all(end <= finding.start < finding.end for end, finding in zip(ends, found, strict=False))
     assert ends[-1] <= len(told)
@@ -69,8 +69,8 @@ def test_the_places_of_findings_are_in_order_apart_and_in_the_text(told: str) ->
 @given(st.integers(0, len(samples("seen")) - 1), text, text)
 def test_what_was_found_in_a_text_is_in_no_other(place: int, before: str, after: str) -> None:
     redactor, sample = Redactor(), samples("seen")[place]
-    redactor.redacted_text(sample.text)
-    told = redactor.redacted_text(f"{before} {sample.text} {after}\n")
+    redactor.redact_text(sample.text)
+    told = redactor.redact_text(f"{before} {sample.text} {after}\n")
     for label in sample.labels:
         if len(label.value) >= 12 and label.kind != "home":
             assert label.value not in told
@@ -78,13 +78,13 @@ def test_what_was_found_in_a_text_is_in_no_other(place: int, before: str, after:
 
 @given(st.text())
 def test_letters_in_lower_case_stand_where_the_others_stood(told: str) -> None:
-    assert len(lower(told)) == len(told)
-    assert lower(told).lower() == told.lower() or not told.isascii()
+    assert len(lower_ascii(told)) == len(told)
+    assert lower_ascii(told).lower() == told.lower() or not told.isascii()
 
 
 @given(text)
 def test_what_is_unfolded_knows_where_it_stood(told: str) -> None:
-    plain = Unfolded(told)
-    places = [plain.place(place) for place in range(len(plain.text) + 1)]
+    plain = UnfoldedText(told)
+    places = [plain.position(place) for place in range(len(plain.text) + 1)]
     assert places == sorted(places)
     assert places[-1] == len(told)

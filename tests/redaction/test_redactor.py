@@ -15,9 +15,8 @@ import pytest
 from retold.model.serialization import decode_session
 from retold.model.session import Attachment, Message, Session, Text, Thinking, ToolCall
 from retold.redaction import Redactor
-from retold.redaction.data import data_in
-from retold.redaction.detector import findings
-from retold.redaction.redactor import TOO_COSTLY
+from retold.redaction.detector import find_secrets
+from retold.redaction.redactor import TOO_COSTLY, find_unchecked_data
 from retold.redaction.rules import Budget, OverBudget
 from retold.redaction.secrets import KINDS
 from support.blind_secrets import blind_samples
@@ -50,7 +49,7 @@ def told(session: Session) -> str:
 
 @pytest.mark.parametrize("sample", samples("seen")[::3], ids=lambda sample: sample.name)
 def test_no_secret_survives_anywhere_in_a_session(sample: Sample) -> None:
-    redacted = Redactor().redacted(session_filled_with(lambda: sample.text))
+    redacted = Redactor().redact(session_filled_with(lambda: sample.text))
     plain = "\n".join(texts(json.loads(session_json(redacted))))
     for label in sample.labels:
         if label.kind != "home":  # a short name may be a word elsewhere
@@ -71,8 +70,8 @@ def texts(tree: Any) -> list[str]:
 
 def test_a_secret_has_one_placeholder_in_all_sessions_of_an_export() -> None:
     redactor = Redactor()
-    first = told(redactor.redacted(session_of(Text(f"use {KEY} and write to lena@nordwind.dev"))))
-    second = told(redactor.redacted(session_of(Text(f"max@nordwind.dev, lena@nordwind.dev, {KEY}"))))
+    first = told(redactor.redact(session_of(Text(f"use {KEY} and write to lena@nordwind.dev"))))
+    second = told(redactor.redact(session_of(Text(f"max@nordwind.dev, lena@nordwind.dev, {KEY}"))))
     assert "use [redacted:google-api-key:1] and write to [redacted:email:1]" in first
     assert "[redacted:email:2], [redacted:email:1], [redacted:google-api-key:1]" in second
 
@@ -82,7 +81,7 @@ def test_a_secret_that_one_place_gives_away_is_taken_out_everywhere() -> None:
         Text(f"run it with {SECRET}, and {PASSWORD}"),
         call({"env": {"ACME_TOKEN": SECRET}}, f"logged in with {PASSWORD}\nDB_PASSWORD={PASSWORD}"),
     )
-    redacted = told(Redactor().redacted(session))
+    redacted = told(Redactor().redact(session))
     assert SECRET not in redacted
     assert PASSWORD not in redacted
     assert "run it with [redacted:secret:1], and [redacted:password:1]" in redacted
@@ -93,8 +92,8 @@ def test_sessions_that_were_learned_first_are_without_the_secrets_of_later_ones(
     redactor = Redactor()
     redactor.learn(early)
     redactor.learn(late)
-    assert SECRET not in told(redactor.redacted(early))
-    assert SECRET in told(Redactor().redacted(early))
+    assert SECRET not in told(redactor.redact(early))
+    assert SECRET in told(Redactor().redact(early))
 
 
 @pytest.mark.parametrize(
@@ -106,14 +105,14 @@ def test_sessions_that_were_learned_first_are_without_the_secrets_of_later_ones(
     ],
 )  # fmt: skip
 def test_an_address_keeps_its_host(text: str, expected: str) -> None:
-    assert Redactor().redacted_text(text % PASSWORD) == expected
+    assert Redactor().redact_text(text % PASSWORD) == expected
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_the_name_of_a_placeholder_names_no_secret(kind: str) -> None:
     text = f"https://ann:[redacted:{kind}:1]@host/x"
-    assert findings(text) == []
-    assert findings(f"{text} password={PASSWORD}") != []
+    assert find_secrets(text) == []
+    assert find_secrets(f"{text} password={PASSWORD}") != []
 
 
 def test_no_placeholder_stands_in_another() -> None:
@@ -121,13 +120,13 @@ def test_no_placeholder_stands_in_another() -> None:
         *(sample.text for sample in samples("seen")),
         *(sample.text for sample in blind_samples("blind", "secrets")),
     ]
-    redacted = [Redactor().redacted_text(text) for text in texts]
+    redacted = [Redactor().redact_text(text) for text in texts]
     assert sum("[redacted:" in text for text in redacted) > len(texts) / 2
     assert [text for text in redacted if re.search(r"\[redacted:[^\]]*\[", text)] == []
 
 
 def test_a_short_password_is_taken_out_where_it_stands_and_stays_a_word_elsewhere() -> None:
-    redacted = told(Redactor().redacted(session_of(Text("password: iris77"), Text("the iris77 branch"))))
+    redacted = told(Redactor().redact(session_of(Text("password: iris77"), Text("the iris77 branch"))))
     assert "password: [redacted:password:1]" in redacted
     assert "the iris77 branch" in redacted
 
@@ -137,7 +136,7 @@ def test_homes_keep_their_shape_and_names_go_with_them() -> None:
         Text("cd /home/oskarsen/dev/x; C:\\Users\\Oskarsen\\x; /Users/max/y; max(1, 2); oskarsen was here"),
         Text("-rw-r--r-- 1 max staff 1 a; max@kiefer:~$"),
     )
-    redacted = Redactor().redacted(session)
+    redacted = Redactor().redact(session)
     first, second = (part.text for part in redacted.timeline[0].parts)  # type: ignore[union-attr]
     assert first == "cd /home/user-1/dev/x; C:\\Users\\user-1\\x; /Users/user-2/y; max(1, 2); user-1 was here"
     assert second == "-rw-r--r-- 1 user-2 staff 1 a; user-2@kiefer:~$"
@@ -146,7 +145,7 @@ def test_homes_keep_their_shape_and_names_go_with_them() -> None:
 def test_a_home_after_a_colon_is_one_and_a_folder_of_that_name_is_none() -> None:
     text = "skills@file:/Users/oskarsen/x src:/home/m.okafor C:/Users/Lunaweber/y a:\\Users\\b, web/home/anna x/Users/ben"
     told = "skills@file:/Users/user-1/x src:/home/user-2 C:/Users/user-3/y a:\\Users\\user-4, web/home/anna x/Users/ben"
-    assert Redactor().redacted_text(text) == told
+    assert Redactor().redact_text(text) == told
 
 
 def test_names_give_away_what_objects_and_command_lines_hold() -> None:
@@ -154,7 +153,7 @@ def test_names_give_away_what_objects_and_command_lines_hold() -> None:
         "password": "birke99", "pin": {"password": 4711007}, "argv": ["login", "--password", "amsel77x", "-v"],
         "env": [{"name": "DB_PASSWORD", "value": "iris77x"}], "max_tokens": 819200, SECRET: {"token": SECRET},
     }  # fmt: skip
-    redacted = Redactor().redacted(session_of(call(arguments)))
+    redacted = Redactor().redact(session_of(call(arguments)))
     held = told(redacted)
     for secret in ("birke99", "4711007", "amsel77x", "iris77x", SECRET):
         assert secret not in held
@@ -163,20 +162,20 @@ def test_names_give_away_what_objects_and_command_lines_hold() -> None:
 
 def test_keys_that_would_become_one_stay_two() -> None:
     arguments = {"lena@nordwind.dev": 1, "[redacted:email:1]": 2}
-    redacted = Redactor().redacted(session_of(call(arguments)))
+    redacted = Redactor().redact(session_of(call(arguments)))
     (part,) = redacted.timeline[0].parts  # type: ignore[union-attr]
     assert sorted(part.arguments.values()) == [1, 2]  # type: ignore[union-attr]
 
 
 def test_what_links_things_stays() -> None:
     session = session_filled_with(lambda: "/home/oskarsen/x", key="made:oskarsen-shop/checkpoint-a")
-    redacted = Redactor().redacted(session)
+    redacted = Redactor().redact(session)
     assert redacted.key == session.key
     assert redacted.children == session.children
     assert [entry.id for entry in redacted.timeline] == [entry.id for entry in session.timeline]
     assert redacted.usage == session.usage
     leaking = session_filled_with(lambda: "", key=f"made:{KEY}")
-    assert KEY not in told(Redactor().redacted(leaking))
+    assert KEY not in told(Redactor().redact(leaking))
 
 
 def test_pictures_and_sealed_thoughts_are_left_out_unless_pictures_may_stay() -> None:
@@ -187,12 +186,12 @@ def test_pictures_and_sealed_thoughts_are_left_out_unless_pictures_may_stay() ->
         Text("![x](data:image/png;base64," + PICTURE[:-1] + "A" * 600 + ")"),
     )
     out = Redactor()
-    redacted = out.redacted(session)
+    redacted = out.redact(session)
     assert PICTURE[:40] not in told(redacted)
     assert "Ab3/Ab3/" not in told(redacted)
     assert "aGVsbG8gd29ybGQ=" in told(redacted)  # a text that was looked at
     assert {removal.kind for removal in out.report()} == {"unchecked"}
-    kept = told(Redactor(keep_attachments=True).redacted(session))
+    kept = told(Redactor(keep_attachments=True).redact(session))
     assert PICTURE in kept
     assert "Ab3/Ab3/" not in kept
 
@@ -200,19 +199,17 @@ def test_pictures_and_sealed_thoughts_are_left_out_unless_pictures_may_stay() ->
 def test_long_runs_of_data_within_a_text_are_left_out_unless_they_hold_a_harmless_text() -> None:
     sealed, open_text = "Zq9/" * 700, base64.b64encode(b"nothing to see here, move on. " * 60).decode()
     hiding = base64.b64encode(b"nothing to see here but lena@nordwind.dev " * 60).decode()
-    redacted = Redactor().redacted_text(f'{{"a": "{sealed}", "b": "{open_text}", "c": "{hiding}"}}')
+    redacted = Redactor().redact_text(f'{{"a": "{sealed}", "b": "{open_text}", "c": "{hiding}"}}')
     assert redacted == (
         f'{{"a": "[left out: 2,800 characters of data]", "b": "{open_text}", "c": "[left out: 3,360 characters of data]"}}'
     )
 
 
 def test_numbers_of_any_size_and_halves_of_characters_do_no_harm() -> None:
-    redacted = Redactor().redacted(session_of(call({"password": 10**5000, "token": f"{SECRET}\ud800"})))
+    redacted = Redactor().redact(session_of(call({"password": 10**5000, "token": f"{SECRET}\ud800"})))
     (part,) = redacted.timeline[0].parts  # type: ignore[union-attr]
     assert part.arguments["password"] == "[left out: cannot be checked]"  # type: ignore[union-attr]  # noqa: S105
-    assert (
-        Redactor().redacted_text("DB_PASSWORD=sommerwind; password='Birke\ud80042'").count("[redacted:") == 2
-    )
+    assert Redactor().redact_text("DB_PASSWORD=sommerwind; password='Birke\ud80042'").count("[redacted:") == 2
 
 
 def test_values_that_are_too_deep_too_long_or_no_values_are_left_out() -> None:
@@ -220,7 +217,7 @@ def test_values_that_are_too_deep_too_long_or_no_values_are_left_out() -> None:
     for _ in repeat(None, 300):
         deep = {"a": [deep]}
     session = session_of(call({"deep": deep}, "x " * 600), extra={"odd": {1, 2}, "raw": b"\xff"})
-    redacted = told(Redactor(longest=1000).redacted(session))
+    redacted = told(Redactor(longest=1000).redact(session))
     assert SECRET not in redacted
     assert "too deep" in redacted
     assert "too long" in redacted
@@ -229,7 +226,7 @@ def test_values_that_are_too_deep_too_long_or_no_values_are_left_out() -> None:
 
 def test_the_report_says_where_and_never_what() -> None:
     redactor = Redactor()
-    redactor.redacted(
+    redactor.redact(
         session_of(Text(f"{KEY} {KEY}"), call({"env": {"ACME_TOKEN": SECRET, f"{KEY}": "lena@nordwind.dev"}}))
     )
     report = redactor.report()
@@ -242,9 +239,9 @@ def test_the_report_says_where_and_never_what() -> None:
 
 
 def test_a_redacted_session_can_be_read_again_and_a_text_alone_be_redacted() -> None:
-    redacted = Redactor().redacted(session_filled_with(lambda: f"mail lena@nordwind.dev {KEY}"))
+    redacted = Redactor().redact(session_filled_with(lambda: f"mail lena@nordwind.dev {KEY}"))
     assert decode_session(session_json(redacted)) == redacted
-    assert Redactor().redacted_text(f"a {KEY} b") == "a [redacted:google-api-key:1] b"
+    assert Redactor().redact_text(f"a {KEY} b") == "a [redacted:google-api-key:1] b"
 
 
 HOSTILE = (
@@ -255,7 +252,7 @@ HOSTILE = (
 
 @pytest.mark.parametrize("crumb", HOSTILE)
 def test_a_text_of_nothing_but_beginnings_is_gone_through_in_the_end(crumb: str) -> None:
-    assert Redactor().redacted_text(crumb * (20_000 // len(crumb))) is not None
+    assert Redactor().redact_text(crumb * (20_000 // len(crumb))) is not None
 
 
 @pytest.mark.parametrize(
@@ -263,7 +260,7 @@ def test_a_text_of_nothing_but_beginnings_is_gone_through_in_the_end(crumb: str)
 )
 def test_text_that_is_almost_data_is_read_once(text: str) -> None:
     """The pattern for data took time that doubled with each further character: this test would never end."""
-    assert list(data_in(text, keep_images=False)) in ([], [(0, 400)], [(0, len(text) - 1)])
+    assert list(find_unchecked_data(text, keep_images=False)) in ([], [(0, 400)], [(0, len(text) - 1)])
 
 
 @pytest.mark.parametrize(
@@ -278,7 +275,7 @@ def test_text_that_is_almost_data_is_read_once(text: str) -> None:
     ],
 )
 def test_no_rule_reads_a_text_again_and_again(text: str) -> None:
-    assert Redactor().redacted_text(text)
+    assert Redactor().redact_text(text)
 
 
 COSTLY = ("-----BEGIN PRIVATE KEY-----", "bearer+", "authorization=")
@@ -289,7 +286,7 @@ COSTLY = ("-----BEGIN PRIVATE KEY-----", "bearer+", "authorization=")
 def test_a_text_that_costs_too_much_is_left_out_and_reported(crumb: str) -> None:
     redactor = Redactor()
     hostile = f'password = "{SECRET}"\n' + crumb * (100_000 // len(crumb))
-    redacted = redactor.redacted(session_of(Text(hostile), Text("fine")))
+    redacted = redactor.redact(session_of(Text(hostile), Text("fine")))
     assert SECRET not in told(redacted)
     (message,) = redacted.timeline
     assert isinstance(message, Message)
@@ -297,7 +294,7 @@ def test_a_text_that_costs_too_much_is_left_out_and_reported(crumb: str) -> None
     (removal,) = redactor.report()
     assert (removal.kind, removal.placeholder, removal.count) == ("unchecked", TOO_COSTLY, 1)
     assert removal.place.field == "parts.text"
-    assert redactor.copy().redacted_text(hostile) == TOO_COSTLY
+    assert redactor.copy().redact_text(hostile) == TOO_COSTLY
 
 
 @pytest.mark.parametrize("crumb", COSTLY)
@@ -307,7 +304,7 @@ def test_the_steps_of_the_rules_are_counted(crumb: str) -> None:
     budget = Budget(len(text), free=0)
     allowed = budget.left
     with suppress(OverBudget):
-        findings(text, budget)
+        find_secrets(text, budget)
     assert 0 < allowed - budget.left < 2 * allowed
 
 
@@ -315,7 +312,7 @@ def test_ordinary_texts_take_few_steps() -> None:
     for sample in samples("seen"):
         budget = Budget(len(sample.text))
         before = budget.left
-        findings(sample.text, budget)
+        find_secrets(sample.text, budget)
         assert before - budget.left < 10 * len(sample.text) + 200, sample.text
 
 
@@ -328,7 +325,7 @@ def many_secrets(count: int) -> list[str]:
 def test_many_secrets_take_steps_that_grow_with_their_number() -> None:
     def prepare(size: int) -> Callable[[], object]:
         session = session_of(*(Text(text) for text in many_secrets(size)))
-        return lambda: Redactor().redacted(session)
+        return lambda: Redactor().redact(session)
 
     assert_linear(prepare, 300)
 
@@ -342,14 +339,14 @@ def sealed_keys(count: int) -> dict[str, int]:
 def test_keys_that_become_the_same_take_steps_that_grow_with_their_number() -> None:
     def prepare(size: int) -> Callable[[], object]:
         session = session_of(call(sealed_keys(size)))
-        return lambda: Redactor().redacted(session)
+        return lambda: Redactor().redact(session)
 
     assert_linear(prepare, 60)
 
 
 def test_keys_that_become_the_same_stay_apart() -> None:
     taken = {"[left out: 300 characters of data]'2": "mine"}
-    (message,) = Redactor().redacted(session_of(call(taken | sealed_keys(4)))).timeline
+    (message,) = Redactor().redact(session_of(call(taken | sealed_keys(4)))).timeline
     assert isinstance(message, Message)
     (part,) = message.parts
     assert isinstance(part, ToolCall)
@@ -369,7 +366,7 @@ def test_many_secrets_are_taken_out_as_few_are() -> None:
     many.learn(session_of(*map(Text, texts)))
     few.learn(session_of(*map(Text, (*many_secrets(10), *texts[-3:]))))
     for text in texts[-3:]:
-        mine, others = many.redacted_text(text), few.redacted_text(text)
+        mine, others = many.redact_text(text), few.redact_text(text)
         assert "Ember" not in mine
         assert "aaaa" not in mine
         assert "maxine7 " not in mine
@@ -380,4 +377,4 @@ def test_many_secrets_are_taken_out_as_few_are() -> None:
 @pytest.mark.parametrize("home", ["/srv/people/anneli", "/srv/people/anneli/"])
 def test_a_home_that_lies_elsewhere_is_told_as_a_tilde(home: str) -> None:
     text = "cat /srv/people/anneli/tides.py /srv/people/anneliese/tides.py; cd /srv/people/anneli"
-    assert Redactor(home=home).redacted_text(text) == "cat ~/tides.py /srv/people/anneliese/tides.py; cd ~"
+    assert Redactor(home=home).redact_text(text) == "cat ~/tides.py /srv/people/anneliese/tides.py; cd ~"

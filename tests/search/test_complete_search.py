@@ -9,13 +9,13 @@ import pytest
 from retold.archive.index import writer  # noqa: F401 - all that know how many files there are
 from retold.archive.index.reader import Index
 from retold.archive.store import Store
-from retold.projects.matching import is_meant
-from retold.search import scoring
+from retold.projects.matching import matches_project
+from retold.search import ranking
 from retold.search.engine import Search
 from retold.search.filters import Filters
-from retold.search.query import parse
+from retold.search.query import parse_query
 from retold.synchronization import user_changes, workers  # noqa: F401
-from retold.synchronization.update import Task, update
+from retold.synchronization.update import SyncOptions, update
 from support.many_sessions import Sought, index_files, meant, queries, write_talks
 
 pytestmark = pytest.mark.slow
@@ -42,17 +42,19 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
     answers, first = {}, {}
     for number in FILES:  # one sync, then a new index for each further number of files
         with index_files(number):
-            task = Task(str(folder / "retold"), {"HOME": str(folder / "ann")}, reindex=number > FILES[0])
+            task = SyncOptions(
+                str(folder / "retold"), {"HOME": str(folder / "ann")}, reindex=number > FILES[0]
+            )
             update(task, lambda: None, lambda _done, _size: None)
             with Store(str(folder / "retold")) as record:
-                index = Index(record, is_meant)
+                index = Index(record, matches_project)
                 keys = dict(record.rows("SELECT id, key FROM sessions"))
-                assert all(next(file.rows("SELECT count(*) FROM told"))[0] for file in index.files)
+                assert all(next(file.rows("SELECT count(*) FROM entries"))[0] for file in index.files)
                 answers[number] = {one.typed: answer(record, index, keys, one) for one in queries(QUERIES)}
                 # Few documents are scored one by one, so that most queries need the limits of the others.
                 with (
-                    patch.object(scoring, "EXACT", 300),
-                    patch.object(scoring, "_LEAST_BEST", 40),
+                    patch.object(ranking, "EXACT", 300),
+                    patch.object(ranking, "_LEAST_BEST", 40),
                 ):
                     first[number] = {
                         one.typed: answer(record, index, keys, one, 10) for one in queries(QUERIES)
@@ -63,9 +65,9 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
 def answer(
     record: Store, index: Index, keys: dict[int, str], sought: Sought, limit: int | None = None
 ) -> Answer:
-    query = parse(sought.typed)
+    query = parse_query(sought.typed)
     search = Search(record, query, Filters(query.fields), index)
-    return [(keys[match.session], match.score) for match in islice(search.matches(limit), limit)]
+    return [(keys[match.session], match.score) for match in islice(search.find_matches(limit), limit)]
 
 
 @pytest.mark.parametrize("number", FILES)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from retold.search.dates import local, now, parse_since, parse_until, today
+from retold.search.dates import now, parse_since, parse_until, to_local, today
 from support.local_clock import local_clock
 
 ANGELES, NEPAL = "America/Los_Angeles", "Asia/Kathmandu"
@@ -66,7 +66,7 @@ def test_a_day_has_23_or_25_hours_where_clocks_change(day: str, hours: int) -> N
 def test_a_day_begins_at_one_where_clocks_change_at_midnight() -> None:
     with local_clock("America/Santiago"):  # 2026-09-06 begins at 01:00
         day = parse_since("2026-09-06", EVENING)
-        assert (day, local(day).hour) == (datetime(2026, 9, 6, 4, tzinfo=UTC), 1)
+        assert (day, to_local(day).hour) == (datetime(2026, 9, 6, 4, tzinfo=UTC), 1)
 
 
 @pytest.mark.parametrize("zone", [ANGELES, NEPAL])

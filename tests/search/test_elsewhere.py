@@ -5,7 +5,7 @@ from pathlib import Path
 
 from retold.archive.store import Store
 from retold.demo.home import make_home
-from retold.search.related import Other, elsewhere
+from retold.search.related import RelatedSession, find_related
 from support.gemini_home import GeminiHome, call, gemini, user
 from support.person import Person
 from support.synced_archive import sync_archive
@@ -17,9 +17,9 @@ def key(number: int, minute: int) -> str:
     return f"gemini:session-2026-03-01T09-{minute:02}-{number:08x}"
 
 
-def told(person: Person, of: str) -> dict[str, Other]:
+def told(person: Person, of: str) -> dict[str, RelatedSession]:
     with Store(str(person.archive)) as record:
-        return {one.key: one for one in elsewhere(record, of)}
+        return {one.key: one for one in find_related(record, of)}
 
 
 def changed(home: GeminiHome, project: str, number: int, *paths: str) -> None:
@@ -87,7 +87,7 @@ def test_parents_and_children_are_named_first_and_each_once(tmp_path: Path) -> N
     archive = sync_archive(made.variables["RETOLD_HOME"], made.variables)
     with Store(archive.folder) as record:
         for one in archive.summaries():
-            found = elsewhere(record, one.key)
+            found = find_related(record, one.key)
             keys = [other.key for other in found]
             assert len(set(keys)) == len(keys)
             assert one.key not in keys

@@ -8,19 +8,18 @@ from unittest.mock import patch
 import pytest
 
 import retold
-from retold.archive.index import files
+from retold.archive import store
 from retold.archive.index.reader import Index, IndexFile, IndexHit
-from retold.archive.queries.conditions import Condition
+from retold.archive.queries.listing import Condition
 from retold.archive.store import Store
-from retold.projects.matching import is_meant
-from retold.search.engine import Search
+from retold.projects.matching import matches_project
+from retold.search.engine import ExcludedTerms, Search
 from retold.search.filters import Filters
-from retold.search.listing import Scope
-from retold.search.pages import SearchRequest, finding, found_inside
-from retold.search.query import parse
-from retold.search.quick_find import leap
-from retold.search.spread_matches import Unwanted
-from retold.tui.data import ArchiveQueries, found
+from retold.search.listing import FolderScope
+from retold.search.pages import SearchRequest, find_in_session, find_page
+from retold.search.query import parse_query
+from retold.search.quick_find import quick_find
+from retold.tui.data import ArchiveQueries, search_text
 from support.conversation_files import Turn, claude, claude_key
 from support.mcp_client import connect_person
 from support.person import Person
@@ -104,8 +103,10 @@ def test_a_minus_means_the_same_in_a_question_in_plain_words(person: Person) -> 
 
 def test_within_a_conversation_a_minus_leaves_out_messages(person: Person) -> None:
     with Store(str(person.archive)) as record:
-        assert [hit.snippet for _, hit in found_inside(record, claude_key(2), "a -plum")] == ["then a pear"]
-        assert [hit.snippet for _, hit in found_inside(record, claude_key(8), "->")] == [
+        assert [hit.snippet for _, hit in find_in_session(record, claude_key(2), "a -plum")] == [
+            "then a pear"
+        ]
+        assert [hit.snippet for _, hit in find_in_session(record, claude_key(8), "->")] == [
             "what does a -> b mean"
         ]
 
@@ -157,20 +158,20 @@ def test_every_surface_finds_signs(person: Person, query: str, expected: int) ->
     key, folder = claude_key(expected), str(person.archive)
     with retold.open(folder) as archive:
         assert [one.key for one in archive.search(query)] == [key]
-    assert [one.key for one in found(ArchiveQueries(folder), Scope(""), query)] == [key]
+    assert [one.key for one in search_text(ArchiveQueries(folder), FolderScope(""), query)] == [key]
     with Store(folder) as record:
-        assert len(finding(record, SearchRequest(query), 0, 5).holdings) == 1
+        assert len(find_page(record, SearchRequest(query), 0, 5).items) == 1
         if len(query) > 1:
-            assert [row.card.key for row in leap(record, query).said] == [key]
+            assert [row.summary.key for row in quick_find(record, query).by_text] == [key]
     with connect_person(folder, is_all=True) as agent:
         assert key in agent.ask("search_history", query=query).text
 
 
 def test_a_search_for_signs_ends_in_time_and_says_so(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retold.search.pages.BOUND", -1.0)
+    monkeypatch.setattr("retold.search.pages.TIME_LIMIT", -1.0)
     with Store(str(person.archive)) as record:
-        stopped = finding(record, SearchRequest("->"), 0, 5)
-    assert (stopped.holdings, stopped.is_exact) == ((), False)
+        stopped = find_page(record, SearchRequest("->"), 0, 5)
+    assert (stopped.items, stopped.is_exact) == ((), False)
 
 
 @pytest.mark.parametrize(
@@ -210,10 +211,10 @@ def test_a_word_is_found_however_it_is_written(person: Person, query: str, expec
 def test_an_index_with_other_words_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     person = Person(tmp_path / "ann")
     claude(person.folder, 7, TALKS[7])
-    for module in ("shards", "texts"):
-        monkeypatch.setattr(f"retold.archive.{module}.WORDS", 1)
+    for module in ("store", "index.writer"):
+        monkeypatch.setattr(f"retold.archive.{module}.TOKENIZER_VERSION", 1)
     monkeypatch.setattr(
-        "retold.archive.index.tokenizer.spread", lambda text: text.encode("ascii", "replace").decode()
+        "retold.archive.index.tokenizer.prepare_text", lambda text: text.encode("ascii", "replace").decode()
     )
     person.sync()
     assert person.keys("\U0001f389") == []
@@ -225,29 +226,29 @@ def test_an_index_with_other_words_is_made_again(tmp_path: Path, monkeypatch: py
     assert "is of another version: rebuilding the text index from the archive" in done.err
     assert person.keys("\U0001f389") == [claude_key(7)]
     assert person.run("sync").err.count("making") == 0
-    assert files.WORDS > 1
+    assert store.TOKENIZER_VERSION > 1
 
 
 def test_the_excluded_words_are_looked_up_before_the_files_are_asked(person: Person) -> None:
     asking, when_looked_up = [0], []
 
-    class Watched(Unwanted):
+    class Watched(ExcludedTerms):
         def conditions(self) -> list[Condition]:
             when_looked_up.append(asking[0])
             return super().conditions()
 
     class WatchedIndex(Index):
-        def at_once(self, ask: Callable[[IndexFile], Iterable[T]]) -> list[T]:
+        def ask_all(self, ask: Callable[[IndexFile], Iterable[T]]) -> list[T]:
             asking[0] += 1
             try:
-                return super().at_once(ask)
+                return super().ask_all(ask)
             finally:
                 asking[0] -= 1
 
-    query = parse("project:almanac -pear")
-    with Store(str(person.archive)) as record, patch("retold.search.engine.Unwanted", Watched):
-        search = Search(record, query, Filters(query.fields), WatchedIndex(record, is_meant))
-        assert list(search.matches())
+    query = parse_query("project:almanac -pear")
+    with Store(str(person.archive)) as record, patch("retold.search.engine.ExcludedTerms", Watched):
+        search = Search(record, query, Filters(query.fields), WatchedIndex(record, matches_project))
+        assert list(search.find_matches())
     assert when_looked_up == [0]
 
 
@@ -296,14 +297,14 @@ def test_a_session_is_examined_for_excluded_text_once(tmp_path: Path) -> None:
     person.sync()
     examined = []
 
-    class Watched(Unwanted):
+    class Watched(ExcludedTerms):
         def is_in(self, found: IndexHit) -> bool:
             examined.append(found.session)
             return super().is_in(found)
 
-    query = parse('apple plum -"sweet and ripe"')
-    with Store(str(person.archive)) as record, patch("retold.search.engine.Unwanted", Watched):
-        found = list(Search(record, query, Filters(query.fields)).matches())
+    query = parse_query('apple plum -"sweet and ripe"')
+    with Store(str(person.archive)) as record, patch("retold.search.engine.ExcludedTerms", Watched):
+        found = list(Search(record, query, Filters(query.fields)).find_matches())
     assert len(found) == 1
     assert len(examined) == len(set(examined)) == 2
 
@@ -314,7 +315,7 @@ def test_an_agent_is_told_that_a_search_for_signs_stopped_early(
     with connect_person(str(person.archive), is_all=True) as agent:
         assert EARLY not in agent.ask("search_history", query="->").text
         assert EARLY not in agent.ask("search_history", query="=== ==").text
-        monkeypatch.setattr("retold.mcp.tools.search_history.BOUND", -1.0)
+        monkeypatch.setattr("retold.mcp.tools.search_history.TIME_LIMIT", -1.0)
         stopped = agent.ask("search_history", query="->").text
     assert EARLY in stopped
     assert "Nothing was found" in stopped

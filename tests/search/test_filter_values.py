@@ -3,10 +3,10 @@
 import pytest
 
 import retold
-from retold.archive.queries.conditions import TOOL_KINDS
-from retold.model.session import CATEGORIES
-from retold.search.listing import Scope
-from retold.tui.data import ArchiveQueries, found, unknown
+from retold.archive.queries.listing import TOOL_KINDS
+from retold.model import CATEGORIES
+from retold.search.listing import FolderScope
+from retold.tui.data import ArchiveQueries, search_text, unknown_in_query
 from support.demo_person import DemoPerson
 from support.mcp_client import connect_person
 from support.person import Json
@@ -73,7 +73,9 @@ def test_library_page_browser_and_tools_for_agents_find_the_same(person: DemoPer
     expected = set(person.keys("tool:shell", *ALL))
     with retold.open(person.archive) as archive:
         assert {one.key for one in archive.search("tool:Shell", limit=1000)} == expected
-    in_browser = {one.key for one in found(ArchiveQueries(str(person.archive)), Scope(""), "tool:SHELL")}
+    in_browser = {
+        one.key for one in search_text(ArchiveQueries(str(person.archive)), FolderScope(""), "tool:SHELL")
+    }
     assert in_browser == expected
     with run_web_server(str(person.archive)) as visit:
         visit.enter()
@@ -140,7 +142,7 @@ def test_page_browser_and_tools_for_agents_name_the_tools_there_are(person: Demo
         visit.enter()
         for address in ("/?tool=nope", "/?q=tool:nope", "/?q=tide&tool=nope"):
             assert f"N{told}" in visit.get(address).text
-    assert f"n{told}" in unknown(ArchiveQueries(str(person.archive)), "tool:nope")
+    assert f"n{told}" in unknown_in_query(ArchiveQueries(str(person.archive)), "tool:nope")
     with connect_person(str(person.archive), is_all=True) as agent:
         answer = agent.ask("search_history", query="x tool:nope")
     assert answer.is_error

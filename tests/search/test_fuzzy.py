@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.search.quick_find import closeness, folded, words_of
+from retold.search.quick_find import fold_text, score_fields, split_words
 
 TITLE = "Why does the migration of the moon table skip a day?"
 WORDS = st.text(st.sampled_from("abcdefgh"), min_size=5, max_size=12)
 
 
 def fit(typed: str, *fields: str) -> tuple[int, int] | None:
-    return closeness(words_of(typed), [folded(field) for field in fields])
+    return score_fields(split_words(typed), [fold_text(field) for field in fields])
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,10 @@ def test_nothing_that_is_typed_or_told_makes_it_fail(typed: str, fields: list[st
 
 
 def test_strict_means_as_it_was_typed() -> None:
-    assert closeness(["moon"], ["moon table"], strict=True) is not None
-    assert closeness(["mooon"], ["moon table"], strict=True) is None
+    assert score_fields(["moon"], ["moon table"], strict=True) is not None
+    assert score_fields(["mooon"], ["moon table"], strict=True) is None
 
 
 def test_of_an_endless_text_only_the_beginning_counts() -> None:
     assert fit("moon", "x " * 300 + "moon") is None
-    assert len(words_of("word " * 100)) == 8
+    assert len(split_words("word " * 100)) == 8

@@ -7,9 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retold.archive.index.tokenizer import fold, part_spans, sought, spread, tokens
-from retold.search.expression import exclusion, expression, lone_words, needs_verifying
-from retold.search.query import Clause, Query, QuerySyntaxError, Term, parse, parse_unfinished
+from retold.archive.index.tokenizer import find_part_spans, fold, prepare_text, query_words, tokenize
+from retold.search.query import (
+    Clause,
+    Query,
+    QuerySyntaxError,
+    Term,
+    exclusion_expression,
+    match_expression,
+    needs_verification,
+    parse_query,
+    parse_unfinished,
+    single_words,
+)
 
 TOKENIZE = 'tokenize="unicode61 remove_diacritics 2"'
 
@@ -61,7 +71,7 @@ def shown(query: Query) -> str:
     ],
 )
 def test_what_a_query_means(text: str, expected: str) -> None:
-    assert shown(parse(text)) == expected
+    assert shown(parse_query(text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -95,21 +105,21 @@ def test_what_a_query_means(text: str, expected: str) -> None:
 )
 def test_what_is_unclear(text: str, place: int, message: str) -> None:
     with pytest.raises(QuerySyntaxError, match=re.escape(message)) as unclear:
-        parse(text)
-    assert unclear.value.place == place
+        parse_query(text)
+    assert unclear.value.offset == place
     assert unclear.value.message == str(unclear.value)
 
 
 def test_what_stands_where() -> None:
-    query = parse('a -"b c" OR:x tool:y')
-    assert [(term.text, term.place) for clause in query.clauses for term in clause.alternatives] == [
+    query = parse_query('a -"b c" OR:x tool:y')
+    assert [(term.text, term.offset) for clause in query.clauses for term in clause.alternatives] == [
         ("a", 0),
         ("b c", 3),
         ("OR:x", 9),
     ]
-    assert [field.place for field in query.fields] == [14]
+    assert [field.offset for field in query.fields] == [14]
     assert [term.text for term in query.terms] == ["a", "OR:x"]
-    assert repr(query.terms[0]) == "Term(kind='word', place=0, text='a')"
+    assert repr(query.terms[0]) == "Term(kind='word', offset=0, text='a')"
 
 
 @pytest.mark.parametrize(
@@ -130,15 +140,15 @@ def test_what_stands_where() -> None:
     ],
 )
 def test_what_fts5_is_asked(text: str, with_positions: str | None, without: str | None) -> None:
-    assert expression(parse(text), has_positions=True) == with_positions
-    assert expression(parse(text), has_positions=False) == without
+    assert match_expression(parse_query(text), has_positions=True) == with_positions
+    assert match_expression(parse_query(text), has_positions=False) == without
 
 
 def test_what_must_not_occur_can_be_asked_alone() -> None:
-    query = parse('is:error -a -"b c"')
-    assert exclusion(query, has_positions=True) == '("a" OR "b c")'
-    assert exclusion(query, has_positions=False) == '"a"'
-    assert exclusion(parse("a"), has_positions=True) is None
+    query = parse_query('is:error -a -"b c"')
+    assert exclusion_expression(query, has_positions=True) == '("a" OR "b c")'
+    assert exclusion_expression(query, has_positions=False) == '"a"'
+    assert exclusion_expression(parse_query("a"), has_positions=True) is None
 
 
 @pytest.mark.parametrize(
@@ -153,7 +163,7 @@ def test_what_must_not_occur_can_be_asked_alone() -> None:
     ],
 )
 def test_what_needs_verifying(text: str, *, expected: bool) -> None:
-    assert needs_verifying(parse(text)) is expected
+    assert needs_verification(parse_query(text)) is expected
 
 
 def tables(pages: list[str]) -> apsw.Connection:
@@ -162,7 +172,7 @@ def tables(pages: list[str]) -> apsw.Connection:
     db.execute(f"CREATE VIRTUAL TABLE full USING fts5(text, content='', {TOKENIZE})")
     db.execute(f"CREATE VIRTUAL TABLE bare USING fts5(text, content='', detail=none, {TOKENIZE})")
     for name in ("full", "bare"):
-        rows = [(number, spread(page)) for number, page in enumerate(pages)]
+        rows = [(number, prepare_text(page)) for number, page in enumerate(pages)]
         db.executemany(f"INSERT INTO {name}(rowid, text) VALUES (?, ?)", rows)  # noqa: S608 - our own names
     return db
 
@@ -176,13 +186,13 @@ def found(db: apsw.Connection, table: str, asked: str) -> set[int]:
 @given(st.text(max_size=40) | st.text(alphabet='ab日 "*-OR:+“”.\ud800\x00', max_size=40))
 def test_whatever_is_typed_is_a_query_or_unclear(text: str) -> None:
     try:
-        query = parse(text)
+        query = parse_query(text)
     except QuerySyntaxError as unclear:
-        assert 0 <= unclear.place <= len(text)  # noqa: PT017 - it may be raised or not
+        assert 0 <= unclear.offset <= len(text)  # noqa: PT017 - it may be raised or not
         return
     db = tables(["a b", text])
     for has_positions, name in ((True, "full"), (False, "bare")):
-        asked = expression(query, has_positions=has_positions)
+        asked = match_expression(query, has_positions=has_positions)
         if asked is not None:
             found(db, name, asked)
 
@@ -191,7 +201,7 @@ def test_a_long_query_is_no_error() -> None:
     db = tables(["a b"])
     text = " ".join(["a b OR c", *(f"-w{number}" for number in range(2_000)), "a " * 2_000])
     for has_positions, name in ((True, "full"), (False, "bare")):
-        asked = expression(parse(text), has_positions=has_positions)
+        asked = match_expression(parse_query(text), has_positions=has_positions)
         assert asked is not None
         assert found(db, name, asked) == {0}
 
@@ -217,9 +227,9 @@ QUERIES = st.lists(CLAUSES, min_size=1, max_size=4).map(lambda clauses: Query(tu
 
 def has(term: Term, page: str) -> bool:
     """Tell the slow way whether a page has a term."""
-    pieces, is_open = sought(term.text)
+    pieces, is_open = query_words(term.text)
     words = [fold(piece) for piece in pieces]
-    there = tokens(page)
+    there = tokenize(page)
     ends = [there[place : place + len(words)] for place in range(len(there) - len(words) + 1)]
     if is_open or term.kind == "prefix":
         return any(end[:-1] == words[:-1] and end[-1].startswith(words[-1]) for end in ends)
@@ -236,22 +246,22 @@ def fits(query: Query, page: str) -> bool:
 @settings(max_examples=300)
 @given(PAGES, QUERIES)
 def test_fts5_finds_what_a_slow_search_finds(pages: list[str], query: Query) -> None:
-    asked = expression(query, has_positions=True)
+    asked = match_expression(query, has_positions=True)
     if asked is None:
         return
     expected = {number for number, page in enumerate(pages) if fits(query, page)}
     db = tables(pages)
     assert found(db, "full", asked) == expected
-    asked = expression(query, has_positions=False)
+    asked = match_expression(query, has_positions=False)
     assert asked is not None
-    if needs_verifying(query):
+    if needs_verification(query):
         assert found(db, "bare", asked) >= expected
     else:
         assert found(db, "bare", asked) == expected
 
 
 def test_a_name_is_found_by_its_parts_and_as_a_whole() -> None:
-    assert part_spans("timeZone")
+    assert find_part_spans("timeZone")
     db = tables(["the timeZone of it", "the time of it"])
     names = {"zone": ["timezone"], "time": ["timezone"]}
     for text, expected in {
@@ -263,10 +273,10 @@ def test_a_name_is_found_by_its_parts_and_as_a_whole() -> None:
         '"zone of"': set(),
     }.items():
         for table, has_positions in (("full", True), ("bare", False)):
-            asked = expression(parse(text), has_positions=has_positions, names=names)
+            asked = match_expression(parse_query(text), has_positions=has_positions, names=names)
             assert asked is not None
             assert found(db, table, asked) == expected, text
-    assert lone_words(parse('Zone "a b" pre* x_y -not')) == {"zone"}
+    assert single_words(parse_query('Zone "a b" pre* x_y -not')) == {"zone"}
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retold.archive.index.tokenizer import spread, tokens
-from retold.search.expression import expression
-from retold.search.query import Query, QuerySyntaxError, parse
-from retold.search.results import densest, marks, satisfies, snippet
+from retold.archive.index.tokenizer import prepare_text, tokenize
+from retold.search.query import Query, QuerySyntaxError, match_expression, parse_query
+from retold.search.results import densest_range, find_highlights, make_snippet, matches_query
 
 TEXT = "The timeZone of a TIME zone, time_zone: getTimeZoneId() in Zürich or Zu\u0308rich; zoneless HTTPServer2 server2"
 
 
 def marked(text: str, query: str) -> list[str]:
-    return [text[start:end] for start, end in marks(text, parse(query))]
+    return [text[start:end] for start, end in find_highlights(text, parse_query(query))]
 
 
 @pytest.mark.parametrize(
@@ -65,22 +64,22 @@ def test_dense_scripts_are_marked_anywhere(query: str, expected: list[str]) -> N
 
 
 def test_accents_belong_to_the_letter_before_them() -> None:
-    assert marks("e\u0301\u0302zone", parse("zone")) == []
-    assert marks("\u0301zone -\u0302zone", parse("zone")) == [(1, 5), (8, 12)]
-    assert marks("e" + "\u0301" * 5_000, parse("e")) == [(0, 5_001)]
+    assert find_highlights("e\u0301\u0302zone", parse_query("zone")) == []
+    assert find_highlights("\u0301zone -\u0302zone", parse_query("zone")) == [(1, 5), (8, 12)]
+    assert find_highlights("e" + "\u0301" * 5_000, parse_query("e")) == [(0, 5_001)]
 
 
 def test_no_more_than_a_thousand() -> None:
-    assert len(marks("zone " * 5_000, parse("zone"))) == 1_000
+    assert len(find_highlights("zone " * 5_000, parse_query("zone"))) == 1_000
 
 
 def test_marks_that_overlap_are_one() -> None:
     assert marked("one two three", '"one two" "two three"') == ["one two three"]
-    assert marks("日日日", parse("日")) == [(0, 1), (1, 2), (2, 3)]
+    assert find_highlights("日日日", parse_query("日")) == [(0, 1), (1, 2), (2, 3)]
 
 
 def test_a_name_that_is_found_late_is_not_missed() -> None:
-    assert marks("xaAa", parse("aa")) == [(2, 4)]
+    assert find_highlights("xaAa", parse_query("aa")) == [(2, 4)]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +100,7 @@ def test_a_name_that_is_found_late_is_not_missed() -> None:
     ],
 )
 def test_what_satisfies(query: str, *, expected: bool) -> None:
-    assert satisfies(TEXT, parse(query)) is expected
+    assert matches_query(TEXT, parse_query(query)) is expected
 
 
 PAGES = st.lists(
@@ -120,7 +119,7 @@ ASKED = st.lists(
 
 def query_or_none(text: str) -> Query | None:
     try:
-        return parse(text)
+        return parse_query(text)
     except QuerySyntaxError:
         return None
 
@@ -129,14 +128,14 @@ def query_or_none(text: str) -> Query | None:
 @given(PAGES, ASKED)
 def test_the_text_and_the_index_agree(page: str, text: str) -> None:
     query = query_or_none(text)
-    asked = expression(query, has_positions=True) if query else None
+    asked = match_expression(query, has_positions=True) if query else None
     if query is None or asked is None:
         return
     db = apsw.Connection(":memory:")
     db.execute("CREATE VIRTUAL TABLE page USING fts5(text, tokenize='unicode61 remove_diacritics 2')")
-    db.execute("INSERT INTO page VALUES (?)", (spread(page),))
+    db.execute("INSERT INTO page VALUES (?)", (prepare_text(page),))
     is_hit = bool(db.execute("SELECT 1 FROM page WHERE page MATCH ?", (asked,)).fetchall())
-    assert satisfies(page, query) == is_hit, tokens(page)
+    assert matches_query(page, query) == is_hit, tokenize(page)
 
 
 @settings(max_examples=300)
@@ -145,11 +144,11 @@ def test_marks_stand_in_the_text(text: str, asked: str) -> None:
     query = query_or_none(asked)
     if query is None:
         return
-    found = marks(text, query)
+    found = find_highlights(text, query)
     assert found == sorted(found)
     assert all(0 <= start < end <= len(text) for start, end in found)
     assert all(left[1] <= right[0] for left, right in pairwise(found))
-    assert bool(found) or not query.clauses or not satisfies(text, query) or not query.terms
+    assert bool(found) or not query.clauses or not matches_query(text, query) or not query.terms
 
 
 @pytest.mark.parametrize(
@@ -167,30 +166,30 @@ def test_marks_stand_in_the_text(text: str, asked: str) -> None:
     ],
 )
 def test_a_snippet_is_one_line(text: str, found: list[tuple[int, int]], expected: str) -> None:
-    assert snippet(text, found, 20)[0] == expected
+    assert make_snippet(text, found, 20)[0] == expected
 
 
 @pytest.mark.parametrize(("width", "expected"), [(17, (0, 17)), (16, (0, 5))])
 def test_marks_that_fill_the_width_are_shown_together(width: int, expected: tuple[int, int]) -> None:
-    assert densest("heron 12345 otter", [(0, 5), (12, 17)], width) == expected
+    assert densest_range("heron 12345 otter", [(0, 5), (12, 17)], width) == expected
 
 
 def test_a_snippet_shows_many_different_words() -> None:
     text = "zone zone zone " + "filler " * 40 + "time and zone " + "filler " * 40
-    line, found = snippet(text, marks(text, parse("time zone")), 40)
+    line, found = make_snippet(text, find_highlights(text, parse_query("time zone")), 40)
     assert [line[start:end] for start, end in found] == ["time", "zone"]
     assert line == "…filler filler time and zone filler…"
 
 
 def test_a_snippet_of_many_spaces_takes_no_longer() -> None:
-    assert snippet("zone" + " " * 300_000, [(0, 4)]) == ("zone", [(0, 4)])
-    assert snippet(" " * 300_000, []) == ("", [])
+    assert make_snippet("zone" + " " * 300_000, [(0, 4)]) == ("zone", [(0, 4)])
+    assert make_snippet(" " * 300_000, []) == ("", [])
 
 
 def test_a_snippet_needs_no_more_room_than_it_shows() -> None:
     text = "zone" + " " * 1_000 + "next"
-    assert snippet(text, [(0, 4)]) == ("zone next", [(0, 4)])
-    assert snippet(text, [(1_004, 1_008)]) == ("zone next", [(5, 9)])
+    assert make_snippet(text, [(0, 4)]) == ("zone next", [(0, 4)])
+    assert make_snippet(text, [(1_004, 1_008)]) == ("zone next", [(5, 9)])
 
 
 @settings(max_examples=500)
@@ -200,8 +199,8 @@ def test_a_snippet_needs_no_more_room_than_it_shows() -> None:
     st.integers(1, 40),
 )
 def test_a_snippet_marks_what_the_text_marks(text: str, asked: str, width: int) -> None:
-    found = marks(text, parse(asked))
-    line, ranges = snippet(text, found, width)
+    found = find_highlights(text, parse_query(asked))
+    line, ranges = make_snippet(text, found, width)
     assert "\n" not in line
     assert len(line.strip("…")) <= width
     assert ranges == sorted(ranges)

@@ -5,9 +5,8 @@ from unittest.mock import patch
 
 import pytest
 
-from retold.search import expression as expressions
-from retold.search.expression import expression
-from retold.search.query import parse
+from retold.search import query as expressions
+from retold.search.query import match_expression, parse_query
 from support.conversation_files import Turn, claude, claude_key
 from support.person import Person
 
@@ -43,10 +42,10 @@ def longest_or(match: str) -> int:
 
 def test_the_work_for_each_document_does_not_grow_with_the_number_of_names() -> None:
     names = {"zone": [f"zone{number}" for number in range(20_000)]}
-    match = expression(parse("zone clock"), has_positions=True, names=names)
+    match = match_expression(parse_query("zone clock"), has_positions=True, names=names)
     assert match is not None
     assert all(f'"{name}"' in match for name in names["zone"])
-    assert longest_or(match) <= expressions.GROUPED
+    assert longest_or(match) <= expressions.LARGEST_OR
 
 
 @pytest.mark.parametrize("group", [2, 7, 1_000])
@@ -63,6 +62,6 @@ def test_the_work_for_each_document_does_not_grow_with_the_number_of_names() -> 
 def test_every_name_with_the_part_is_found(
     person: Person, query: str, expected: list[int], group: int
 ) -> None:
-    with patch.object(expressions, "GROUPED", group):
+    with patch.object(expressions, "LARGEST_OR", group):
         found = person.keys("-n", "1000", "--", query)
     assert set(found) == {claude_key(number) for number in expected}

@@ -6,8 +6,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from retold.archive.queries.conditions import clause
-from retold.search.access import EVERYTHING, AccessScope, project_reach
+from retold.archive.queries.listing import join_conditions
+from retold.search.access import EVERYTHING, AccessScope, resolve_project_scope
 
 HOME = "/home/ann"
 
@@ -33,46 +33,48 @@ def folder(reach: AccessScope) -> str:
 def test_the_nearest_project_is_meant_and_home_is_none(
     here: str, roots: list[str | None], found: str
 ) -> None:
-    reach = project_reach(roots, here, HOME)
+    reach = resolve_project_scope(roots, here, HOME)
     assert folder(reach) == found
-    assert reach.is_deep
+    assert reach.is_recursive
 
 
 def test_a_repository_is_a_project_as_a_whole(tmp_path: Path) -> None:
     (tmp_path / "app" / ".git").mkdir(parents=True)
     here = tmp_path / "app" / "src" / "inner"
     here.mkdir(parents=True)
-    reach = project_reach([str(here), str(tmp_path)], str(here), str(tmp_path))
+    reach = resolve_project_scope([str(here), str(tmp_path)], str(here), str(tmp_path))
     assert folder(reach) == str(tmp_path / "app")
 
 
 @pytest.mark.parametrize("here", [HOME, "/home", "/"])
 def test_at_home_only_what_took_place_there_is_seen(here: str) -> None:
-    reach = project_reach(["/home/ann/code/app", HOME], here, HOME)
-    assert reach == AccessScope((here,), is_deep=False)
+    reach = resolve_project_scope(["/home/ann/code/app", HOME], here, HOME)
+    assert reach == AccessScope((here,), is_recursive=False)
 
 
 def test_a_repository_at_home_does_not_open_everything(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "notes").mkdir()
-    assert folder(project_reach([], str(tmp_path / "notes"), str(tmp_path))) == str(tmp_path / "notes")
-    assert not project_reach([], str(tmp_path), str(tmp_path)).is_deep
+    assert folder(resolve_project_scope([], str(tmp_path / "notes"), str(tmp_path))) == str(
+        tmp_path / "notes"
+    )
+    assert not resolve_project_scope([], str(tmp_path), str(tmp_path)).is_recursive
 
 
 def test_a_home_behind_a_link_is_home_as_well(tmp_path: Path) -> None:
     (tmp_path / "var" / "ann" / "dev").mkdir(parents=True)
     (tmp_path / "home").symlink_to(tmp_path / "var")
     home, here = str(tmp_path / "home" / "ann"), str(tmp_path / "var" / "ann")
-    assert not project_reach([], here, home).is_deep
-    assert folder(project_reach([here], f"{here}/dev", home)) == f"{here}/dev"
+    assert not resolve_project_scope([], here, home).is_recursive
+    assert folder(resolve_project_scope([here], f"{here}/dev", home)) == f"{here}/dev"
 
 
 def test_a_folder_is_meant_by_both_its_names(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    reach = project_reach([], str(tmp_path / "real"), HOME, str(tmp_path / "link"))
+    reach = resolve_project_scope([], str(tmp_path / "real"), HOME, str(tmp_path / "link"))
     assert reach.folders == (str(tmp_path / "real"), str(tmp_path / "link"))
-    elsewhere = project_reach([], str(tmp_path / "real"), HOME, "/somewhere/else")
+    elsewhere = resolve_project_scope([], str(tmp_path / "real"), HOME, "/somewhere/else")
     assert elsewhere.folders == (str(tmp_path / "real"),)
 
 
@@ -96,7 +98,7 @@ def seen(reach: AccessScope) -> set[str]:
     connection.execute("CREATE TABLE sessions (name, root, hash)")
     rows = [(name, root, project_hash) for name, (root, project_hash) in PLACES.items()]
     connection.executemany("INSERT INTO sessions VALUES (?, ?, ?)", rows)
-    which, values = clause(reach.conditions())
+    which, values = join_conditions(reach.conditions())
     return {name for (name,) in connection.execute(f"SELECT name FROM sessions WHERE {which}", values)}  # noqa: S608
 
 
@@ -106,8 +108,8 @@ def test_a_project_is_seen_with_what_is_below_and_nothing_else() -> None:
 
 
 def test_a_shallow_reach_sees_the_folder_alone() -> None:
-    assert seen(AccessScope((APP,), is_deep=False)) == {"in it", "by its hash"}
-    assert seen(AccessScope((f"{APP}/",), is_deep=False)) == {"in it", "by its hash"}
+    assert seen(AccessScope((APP,), is_recursive=False)) == {"in it", "by its hash"}
+    assert seen(AccessScope((f"{APP}/",), is_recursive=False)) == {"in it", "by its hash"}
 
 
 def test_everything_is_seen_where_nothing_is_said() -> None:

@@ -4,14 +4,14 @@ import pytest
 
 from retold.archive.index.reader import Index
 from retold.archive.store import Store
-from retold.projects.matching import is_meant
-from retold.search.candidates import Candidate, in_order
-from retold.search.engine import FEW, MOST_READ
-from retold.search.pages import SearchRequest, finding
+from retold.projects.matching import matches_project
+from retold.search.engine import OUTPUTS_READ, THOROUGH_LIMIT
+from retold.search.pages import SearchRequest, find_page
+from retold.search.ranking import SessionCandidate, rank_sessions
 from support.conversation_files import Turn, claude, claude_key
 from support.person import Person
 
-DENIED = MOST_READ + 2
+DENIED = OUTPUTS_READ + 2
 """Sessions with a phrase in an output: more than a search with a low limit reads."""
 SPREAD = 90
 """Sessions that have all words of a phrase and of a second clause, but not the phrase."""
@@ -44,9 +44,9 @@ def test_a_low_limit_ends_without_an_error_when_the_outputs_to_read_are_spent(pe
 
 
 def test_a_low_limit_finds_as_many_as_it_may_read_and_says_so(person: Person) -> None:
-    done = person.run("search", DENIED_QUERY, "--json", "-n", str(FEW))
+    done = person.run("search", DENIED_QUERY, "--json", "-n", str(THOROUGH_LIMIT))
     assert done.code == 0
-    assert len(done.objects) == MOST_READ
+    assert len(done.objects) == OUTPUTS_READ
     assert "--limit" in done.err
 
 
@@ -60,9 +60,9 @@ def test_a_high_limit_finds_every_session_with_its_hits(person: Person) -> None:
 
 def test_the_page_shows_results_when_the_outputs_to_read_are_spent(person: Person) -> None:
     with Store(str(person.archive)) as record:
-        found = finding(record, SearchRequest(DENIED_QUERY), 0, 50)
-    assert len(found.holdings) == 50
-    assert len(found.sessions) == MOST_READ
+        found = find_page(record, SearchRequest(DENIED_QUERY), 0, 50)
+    assert len(found.items) == 50
+    assert len(found.sessions) == OUTPUTS_READ
     assert not found.is_exact
 
 
@@ -72,7 +72,7 @@ def test_a_session_that_several_tiers_put_off_is_found_once(person: Person) -> N
 
 def test_candidates_of_one_session_need_no_order_among_themselves(person: Person) -> None:
     with Store(str(person.archive)) as record:
-        file, *_ = Index(record, is_meant).files
-        ((told,),) = file.rows("SELECT id FROM told LIMIT 1")
-        twins = [Candidate(file, told, 1.0, lambda _: [], lambda: 0.5) for _ in range(130)]
-        assert [match.score for match in in_order(twins)]
+        file, *_ = Index(record, matches_project).files
+        ((entry,),) = file.rows("SELECT id FROM entries LIMIT 1")
+        twins = [SessionCandidate(file, entry, 1.0, lambda _: [], lambda: 0.5) for _ in range(130)]
+        assert [match.score for match in rank_sessions(twins)]

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.archive.queries.conditions import below, of_key
+from retold.archive.queries.listing import folder_condition, key_condition
 from retold.archive.store import Store
 from retold.search import recall
-from retold.search.query import QuerySyntaxError, parse_plain
-from retold.search.questions import MOST_WORDS, forms, telling
+from retold.search.query import QuerySyntaxError, parse_question
+from retold.search.recall import MOST_WORDS, extract_keywords, word_forms
 from retold.search.results import SearchResult
 from support.conversation_files import FORMS, Turn
 from support.gemini_home import DAY, GeminiHome, user
@@ -67,11 +67,14 @@ NOISE = [
     ],
 )
 def test_words_that_only_ask_are_dropped(question: str, words: list[str]) -> None:
-    assert [word.forms[0][0][0].text for word in telling(parse_plain(question))] == words
+    assert [word.forms[0][0][0].text for word in extract_keywords(parse_question(question))] == words
 
 
 def test_no_more_words_are_looked_for_than_others_can_wait_for() -> None:
-    assert len(telling(parse_plain(" ".join(f"word{number}" for number in range(10_000))))) == MOST_WORDS
+    assert (
+        len(extract_keywords(parse_question(" ".join(f"word{number}" for number in range(10_000)))))
+        == MOST_WORDS
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,12 +85,12 @@ def test_no_more_words_are_looked_for_than_others_can_wait_for() -> None:
     ],
 )  # fmt: skip
 def test_a_word_is_found_in_other_forms(word: str, other: str) -> None:
-    assert other in forms(word)
+    assert other in word_forms(word)
 
 
 @pytest.mark.parametrize("word", ["413", "der", "Straße", "移動", "utf8", "a"])
 def test_what_is_no_english_word_has_no_other_forms(word: str) -> None:
-    assert forms(word) == []
+    assert word_forms(word) == []
 
 
 @pytest.mark.parametrize(
@@ -103,13 +106,13 @@ def test_what_is_no_english_word_has_no_other_forms(word: str) -> None:
     ],
 )
 def test_punctuation_is_no_mistake(question: str) -> None:
-    assert parse_plain(question).terms
+    assert parse_question(question).terms
 
 
 @pytest.mark.parametrize("question", ["", "  ", "-", "-word", "is:bogus word", "after:never word"])
 def test_what_means_nothing_is_told(question: str) -> None:
     with pytest.raises(QuerySyntaxError):
-        parse_plain(question)
+        parse_question(question)
 
 
 # What is found ------------------------------------------------------------------------------------------------------
@@ -176,8 +179,10 @@ def test_conditions_hold_whatever_is_asked(tmp_path: Path) -> None:
         assert roots == {"/home/ann/dev/alpha", "/home/ann/dev/beta"}
         for root in roots:
             for question in ("where is the heron", f"heron OR x project:{root}", "how did we do it"):
-                assert {one.project["root"] for one in recalled(record, question, [below(root)], 5)} == {root}
-        assert recalled(record, "heron", [below("/nowhere")], 5) == []
+                assert {
+                    one.project["root"] for one in recalled(record, question, [folder_condition(root)], 5)
+                } == {root}
+        assert recalled(record, "heron", [folder_condition("/nowhere")], 5) == []
 
 
 def test_a_question_that_tells_nothing_finds_the_newest(tmp_path: Path) -> None:
@@ -196,7 +201,7 @@ def test_words_that_are_everywhere_lead_to_what_has_most_of_them(
         talk(f"polish the {one} and the {other}") for one in ("door", "floor") for other in ("spoon", "fork")
     ]
     kept = Kept(tmp_path, *NOISE, *talks)
-    monkeypatch.setattr(recall, "MOST", most)
+    monkeypatch.setattr(recall, "SELECTIVE", most)
     assert kept.numbers("how did we polish floors with a fork?")[0] == 10
 
 
@@ -205,7 +210,7 @@ def test_what_only_ever_went_by_is_found_however_common_it_is(
 ) -> None:
     went_by = [[Turn(f"run {number}", "E4711: no heron", "Done.")] for number in range(9)]
     kept = Kept(tmp_path, *NOISE, *went_by)
-    monkeypatch.setattr(recall, "MOST", {"said": 1_000, "output": 2})
+    monkeypatch.setattr(recall, "SELECTIVE", {"said": 1_000, "output": 2})
     assert kept.numbers("what is E4711 about?")
 
 
@@ -213,11 +218,11 @@ def test_what_leads_elsewhere_does_not_hide_what_is_common_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = Kept(tmp_path, *NOISE, talk("the heron"))
-    for name, value in (("MOST", {"said": 2, "output": 2}), ("LITTLE", 1), ("NEXT_TO_NOTHING", 1)):
+    for name, value in (("SELECTIVE", {"said": 2, "output": 2}), ("LOW_RATIO", 1), ("NEGLIGIBLE_RATIO", 1)):
         monkeypatch.setattr(recall, name, value)
     assert kept.numbers("polish heron")[0] == 7
     with Store(kept.folder) as record:
-        elsewhere = of_key(FORMS["claude"].key(7)).negated()
+        elsewhere = key_condition(FORMS["claude"].key(7)).negated()
         assert len(recalled(record, "polish heron", [elsewhere], 9)) == len(NOISE)
 
 

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import pytest
 
-from retold.archive.index.reader import kept_index
-from retold.archive.queries.listing import titles
+from retold.archive.index.reader import open_shared_index
+from retold.archive.queries.listing import load_titles
 from retold.archive.store import Store
-from retold.projects.matching import is_meant
+from retold.projects.matching import matches_project
 from retold.search.engine import Search
 from retold.search.filters import Filters
-from retold.search.query import Clause, Query, parse_plain
+from retold.search.query import Clause, Query, parse_question
 from support.mcp_client import connect_person
 from support.recall import recalled
 from support.recall_corpus import Question, demo_questions, write_corpus
@@ -37,25 +37,28 @@ def asked(tmp_path_factory: pytest.TempPathFactory, demo_env: dict[str, str]) ->
     questions = write_corpus(folder / "home")
     sync_archive(folder / "retold", {"HOME": str(folder / "home")})
     with Store(str(folder / "retold")) as made, Store(demo_env["RETOLD_HOME"]) as demo:
-        named = {key: title for key, title in titles(demo, ()) if title}
+        named = {key: title for key, title in load_titles(demo, ()) if title}
         yield [Asked(made, questions), Asked(demo, demo_questions(named))]
 
 
 def ours(record: Store, question: str) -> list[str]:
-    return [one.key for one in recalled(record, question, [], FIRST, index=kept_index(record, is_meant))]
+    return [
+        one.key
+        for one in recalled(record, question, [], FIRST, index=open_shared_index(record, matches_project))
+    ]
 
 
 def with_all_words(record: Store, question: str) -> list[str]:
-    query = parse_plain(question)
-    search = Search(record, query, Filters(query.fields), kept_index(record, is_meant))
-    return [one.key for one in search.conversations(FIRST)]
+    query = parse_question(question)
+    search = Search(record, query, Filters(query.fields), open_shared_index(record, matches_project))
+    return [one.key for one in search.find(FIRST)]
 
 
 def by_bm25(record: Store, question: str) -> list[str]:
     """Return what plain BM25 finds of any word."""
-    query = Query((Clause(parse_plain(question).terms, is_negated=False),), ())
-    search = Search(record, query, Filters(), kept_index(record, is_meant))
-    return [one.key for one in search.told(islice(search.near(FIRST), FIRST))]
+    query = Query((Clause(parse_question(question).terms, is_negated=False),), ())
+    search = Search(record, query, Filters(), open_shared_index(record, matches_project))
+    return [one.key for one in search.load_results(islice(search.find_in_messages(FIRST), FIRST))]
 
 
 def right(
@@ -88,7 +91,7 @@ def test_the_answer_is_among_the_first_five(asked: list[Asked]) -> None:
 
 
 def test_the_corpora_have_enough_that_stands_in_the_way(asked: list[Asked]) -> None:
-    made, demo = ([key for key, _ in titles(record, ())] for record, _ in asked)
+    made, demo = ([key for key, _ in load_titles(record, ())] for record, _ in asked)
     assert len(made) >= 300
     assert len(demo) >= 50
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from retold.search.listing import is_within, scopes
+from retold.search.listing import is_within, list_scopes
 
 ROOTS = ("/home/ann/dev", "/home/ann/dev/almanac", "/home/ann/developer", None)
 
 
 def told(here: str, *roots: str | None) -> list[tuple[str, str | None]]:
-    return [(scope.name, scope.folder) for scope in scopes(roots or ROOTS, here)]
+    return [(scope.name, scope.folder) for scope in list_scopes(roots or ROOTS, here)]
 
 
 def test_in_a_project_its_folder_is_the_project() -> None:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from retold.archive.index.reader import Index
 from retold.archive.store import Store
-from retold.projects.matching import is_meant
+from retold.projects.matching import matches_project
 from retold.search.engine import Search
 from retold.search.filters import Filters
-from retold.search.pages import PageBounds, SearchRequest, found_shelf
-from retold.search.query import parse
+from retold.search.pages import PageBounds, SearchRequest, load_search_page
+from retold.search.query import parse_query
 from support.conversation_files import (
     FORMS,
     ROOT,
@@ -385,8 +385,8 @@ def test_a_phrase_in_much_output_is_read_when_more_is_asked_for(talker: Person) 
 
 def test_a_search_leaves_no_connection_to_the_index_behind(talker: Person) -> None:
     with Store(str(talker.archive)) as record:
-        index = Index(record, is_meant)
-        assert list(Search(record, parse("again"), Filters(), index).conversations(3))
+        index = Index(record, matches_project)
+        assert list(Search(record, parse_query("again"), Filters(), index).find(3))
         connections = [weakref.ref(file.connection) for file in index.files]
     del index
     gc.collect()
@@ -396,13 +396,13 @@ def test_a_search_leaves_no_connection_to_the_index_behind(talker: Person) -> No
 def test_pages_of_a_search_follow_each_other(talker: Person) -> None:
     with Store(str(talker.archive)) as record:
         pages = [
-            found_shelf(record, SearchRequest("beacon"), PageBounds(first, 80))
+            load_search_page(record, SearchRequest("beacon"), PageBounds(first, 80))
             for first in range(0, TALKS, 80)
         ]
-        newest = found_shelf(record, SearchRequest("lamp", is_newest=True), PageBounds(0, 8))
-    found = [row.card.key for page in pages for row in page.rows]
+        newest = load_search_page(record, SearchRequest("lamp", newest_first=True), PageBounds(0, 8))
+    found = [row.summary.key for page in pages for row in page.rows]
     assert found == talker.keys("beacon", "--limit", "2000")
-    assert [page.is_all for page in pages] == [False, False, False, True]
+    assert [page.is_last for page in pages] == [False, False, False, True]
     assert (pages[-1].count, pages[-1].is_exact) == (TALKS, True)
     assert (newest.count, newest.is_exact) == (TALKS, True)
 

@@ -31,10 +31,10 @@ def person(tmp_path: Path) -> Person:
 )
 def test_two_processes_find_what_one_does(person: Person, needle: str, expected: list[int]) -> None:
     with Store(str(person.archive)) as record:
-        asked = "SELECT originals.name FROM originals JOIN sources ON sources.id = source WHERE NOT is_beside ORDER BY path"
+        asked = "SELECT originals.uid FROM originals JOIN sources ON sources.id = source WHERE NOT is_companion ORDER BY path"
         sessions = [[name] for (name,) in record.rows(asked)]
-        alone = list(Prefilter(record, needle.encode()).sifted(sessions))
-        together = list(Prefilter(record, needle.encode()).sifted(sessions, many=1))
+        alone = list(Prefilter(record, needle.encode()).filter_sessions(sessions))
+        together = list(Prefilter(record, needle.encode()).filter_sessions(sessions, many=1))
     assert together == alone
     text_hits = [
         number

@@ -9,14 +9,14 @@ from retold.archive.store import Store
 from retold.redaction.redactor import Redactor
 from retold.search.engine import Search
 from retold.search.filters import Filters
-from retold.search.query import parse
-from retold.search.results import AROUND, marks, shown
+from retold.search.query import parse_query
+from retold.search.results import CONTEXT, find_highlights, make_safe_snippet
 from support.conversation_files import FORMS, Turn
 from support.recall import recalled
 from support.synced_archive import sync_archive
 
 SECRET = "ghp_" + "a1B2c3D4e5F6" * 3
-QUERY = parse("heron")
+QUERY = parse_query("heron")
 
 
 def without_secret(text: str) -> str:
@@ -25,7 +25,7 @@ def without_secret(text: str) -> str:
 
 def line(text: str) -> str:
     """Return what is shown of a text, where it is cleaned."""
-    found, places = shown(text, marks(text, QUERY), QUERY, without_secret)
+    found, places = make_safe_snippet(text, find_highlights(text, QUERY), QUERY, without_secret)
     assert all(found[start:end] == "heron" for start, end in places)
     return found
 
@@ -41,7 +41,7 @@ def test_no_half_of_a_secret_is_shown(gap: int) -> None:
 
 @pytest.mark.parametrize("offset", range(-45, 46, 3))
 def test_a_secret_that_is_cut_where_cleaning_begins_is_not_shown(offset: int) -> None:
-    filler = "word " * ((AROUND + offset) // 5) + "w" * ((AROUND + offset) % 5)
+    filler = "word " * ((CONTEXT + offset) // 5) + "w" * ((CONTEXT + offset) % 5)
     for text in (f"{'z ' * 9_000}{SECRET} {filler} heron", f"heron {filler} {SECRET}{' z' * 9_000}"):
         assert "a1B2c3" not in line(text)
         assert "heron" in line(text)
@@ -49,10 +49,10 @@ def test_a_secret_that_is_cut_where_cleaning_begins_is_not_shown(offset: int) ->
 
 @pytest.mark.parametrize("offset", range(-45, 46, 3))
 def test_where_nothing_is_left_to_mark_the_edge_is_not_shown_either(offset: int) -> None:
-    filler = "word " * ((AROUND + offset) // 5) + "w" * ((AROUND + offset) % 5)
+    filler = "word " * ((CONTEXT + offset) // 5) + "w" * ((CONTEXT + offset) % 5)
     text = f"{'z ' * 9_000}{SECRET} {filler} heron {filler} {SECRET}{' z' * 9_000}"
-    found, places = shown(
-        text, marks(text, QUERY), QUERY, lambda told: without_secret(told).replace("heron", "-")
+    found, places = make_safe_snippet(
+        text, find_highlights(text, QUERY), QUERY, lambda told: without_secret(told).replace("heron", "-")
     )
     assert not places
     assert not any(SECRET[start : start + 6] in found for start in range(len(SECRET) - 5))
@@ -67,7 +67,9 @@ def test_what_stands_before_a_place_may_all_go() -> None:
 
 def test_a_word_that_was_part_of_a_secret_is_not_shown() -> None:
     text = "keep this: heron-4711 and nothing else"
-    found, places = shown(text, marks(text, QUERY), QUERY, lambda told: told.replace("heron-4711", "[gone]"))
+    found, places = make_safe_snippet(
+        text, find_highlights(text, QUERY), QUERY, lambda told: told.replace("heron-4711", "[gone]")
+    )
     assert (found, places) == ("keep this: [gone] and nothing else", [])
 
 
@@ -79,8 +81,8 @@ def test_only_what_is_near_is_cleaned() -> None:
         return text
 
     text = f"{'z ' * 1_000_000}heron{' z' * 1_000_000}"
-    shown(text, marks(text, QUERY), QUERY, clean)
-    assert [len(one) for one in seen] == [2 * AROUND + len("heron")]
+    make_safe_snippet(text, find_highlights(text, QUERY), QUERY, clean)
+    assert [len(one) for one in seen] == [2 * CONTEXT + len("heron")]
 
 
 def test_searches_and_recall_show_what_was_cleaned(tmp_path: Path) -> None:
@@ -91,8 +93,8 @@ def test_searches_and_recall_show_what_was_cleaned(tmp_path: Path) -> None:
     FORMS["claude"].write(tmp_path / "home", 1, talk)
     sync_archive(tmp_path / "retold", {"HOME": str(tmp_path / "home")})
     with Store(str(tmp_path / "retold")) as record:
-        for clean, is_there in ((None, True), (Redactor().redacted_text, False)):
-            searched = list(Search(record, QUERY, Filters(), clean=clean).conversations(5))
+        for clean, is_there in ((None, True), (Redactor().redact_text, False)):
+            searched = list(Search(record, QUERY, Filters(), clean=clean).find(5))
             asked = recalled(record, "where was the heron", [], 5, clean=clean)
             for found in (searched, asked):
                 snippets = [hit.snippet for one in found for hit in one.hits]

@@ -11,9 +11,9 @@ import pytest
 from retold.archive.queries.listing import count_sessions
 from retold.archive.store import Store
 from retold.search.filters import Filters
-from retold.search.listing import places
-from retold.search.pages import PageBounds, listed_shelf
-from retold.search.quick_find import cards
+from retold.search.listing import list_projects
+from retold.search.pages import PageBounds, load_list_page
+from retold.search.quick_find import load_cards
 from support.gemini_home import ROOT, GeminiHome, at, gemini, metadata, session_id, sha, user
 from support.person import Person
 
@@ -71,7 +71,7 @@ def test_lists_show_it_only_when_asked_for_all(person: Person) -> None:
 
 def test_its_bytes_are_archived(person: Person, record: Store) -> None:
     asked = "SELECT path, originals.id FROM sources JOIN originals ON source = sources.id WHERE path LIKE '%a2a-ser%'"
-    kept = {path: record.originals.data(number) for path, number in record.rows(asked)}
+    kept = {path: record.originals.read(number) for path, number in record.rows(asked)}
     assert len(kept) == len(STARTED)
     assert all(Path(path).read_bytes() == data for path, data in kept.items())
     (key,) = {one["key"] for one in person.run("list", "--all", "--json").objects if "T09-11" in one["key"]}
@@ -87,9 +87,9 @@ def test_no_search_finds_it(person: Person) -> None:
 
 def test_no_count_has_it(person: Person, record: Store) -> None:
     assert count_sessions(record) == 1
-    assert [place.sessions for place in places(record)] == [1]
-    assert listed_shelf(record, {}, PageBounds(0, 10)).count == 1
-    assert len(list(cards(record, Filters()))) == 1
+    assert [place.sessions for place in list_projects(record)] == [1]
+    assert load_list_page(record, {}, PageBounds(0, 10)).count == 1
+    assert len(list(load_cards(record, Filters()))) == 1
     (query,) = re.findall(r"```sql\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert [[*row.values()] for row in person.run("sql", "--json", query).objects] == [[1]]
     told = person.run(

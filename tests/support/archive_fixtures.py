@@ -64,7 +64,7 @@ def small(small_env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Archive
     from support.terminal_browser import NOW, OTHER  # noqa: PLC0415
 
     monkeypatch.setattr("retold.tui.app.now", lambda: NOW)
-    monkeypatch.setattr("retold.tui.app.warning", lambda _: "")
+    monkeypatch.setattr("retold.tui.app.deletion_warning", lambda _: "")
     return ArchiveQueries(small_env["RETOLD_HOME"], (), OTHER)
 
 

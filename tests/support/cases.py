@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from retold.agents.registry import NotASession, read
-from retold.model.serialization import as_builtins
+from retold.model.serialization import to_builtins
 from retold.model.session import Session, View
 
 FOLDER = Path(__file__).parents[1] / "cases"
@@ -55,7 +55,7 @@ def case_sessions(case: str, folder: Path, view: View = "full") -> Iterator[Sess
 def read_case(case: str, folder: Path) -> Expected:
     """Return the full view of a case as JSON, with paths relative to the case."""
     try:
-        return [with_relative_paths(as_builtins(session), folder) for session in case_sessions(case, folder)]
+        return [with_relative_paths(to_builtins(session), folder) for session in case_sessions(case, folder)]
     except NotASession as refusal:
         return {"refused": refusal.problem.code}
 

@@ -54,5 +54,5 @@ def score(samples: Iterable[Sample], detector: Detector) -> Score:
 def detect_with_retold(text: str) -> Iterable[tuple[int, int]]:
     """Return the spans that an export of this text redacts."""
     redactor = Redactor()
-    redactor.redacted_text(text)
+    redactor.redact_text(text)
     return [(span.start, span.end) for span in redactor.spans(text)]

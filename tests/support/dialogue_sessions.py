@@ -9,8 +9,18 @@ from hypothesis import strategies as st
 
 from retold.agents.registry import read
 from retold.export.formats.registry import ExportSession
-from retold.model.session import Attachment, Entry, Event, Message, Opaque, Session, Text, Thinking, ToolCall
-from retold.model.usage import Usage
+from retold.model.session import (
+    Attachment,
+    Entry,
+    Event,
+    Message,
+    Opaque,
+    Session,
+    Text,
+    Thinking,
+    ToolCall,
+    Usage,
+)
 
 SAMPLE = Path(__file__).parents[1] / "fixtures" / "gemini_sample.json"
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)

@@ -20,7 +20,7 @@ EVERYTHING = ExportOptions(thoughts=True, tokens=True, notices=True)
 
 def export_bytes(form: str, tellings: Iterable[ExportSession], choice: ExportOptions = EVERYTHING) -> bytes:
     """Return the bytes of a whole export."""
-    return b"".join(FORMATS[form].pieces()(tellings, choice))
+    return b"".join(FORMATS[form].encode(tellings, choice))
 
 
 def nest_subagents(sessions: Sequence[Session]) -> list[ExportSession]:

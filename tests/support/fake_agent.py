@@ -17,12 +17,12 @@ from retold.agents.protocol import (
     Ghost,
     HookCall,
     HookPlan,
-    Limit,
-    Lost,
+    Leftover,
+    LostSession,
     Reading,
-    Remains,
-    Restored,
-    RestoreRefused,
+    RestoreAdditions,
+    RestoreRefusal,
+    RetentionLimit,
     Source,
     Target,
     Threat,
@@ -52,15 +52,15 @@ def write(home: Path, name: str, session: Session) -> None:
     (home / name).write_bytes(session_json(session))
 
 
-def homes(env: Mapping[str, str], disk: Disk = DISK) -> Iterator[AgentHome]:
+def find_homes(env: Mapping[str, str], disk: Disk = DISK) -> Iterator[AgentHome]:
     yield AgentHome(Path(env[HOME_VARIABLE]), Path(env[HOME_VARIABLE]), disk=disk)
 
 
-def home_in(folder: Path, disk: Disk = DISK) -> AgentHome | None:  # noqa: ARG001 - required by the Agent protocol
+def find_home(folder: Path, disk: Disk = DISK) -> AgentHome | None:  # noqa: ARG001 - required by the Agent protocol
     return None
 
 
-def find(home: AgentHome) -> Iterator[Source | Problem]:
+def find_sources(home: AgentHome) -> Iterator[Source | Problem]:
     for entry in home.disk.entries(str(home.path)):
         yield Source(Path(entry.path), home, entry.name)
 
@@ -69,7 +69,7 @@ def cluster_of(native_id: str) -> str:
     return native_id
 
 
-def clues(home: AgentHome) -> Iterator[Clue]:  # noqa: ARG001 - required by the Agent protocol
+def find_clues(home: AgentHome) -> Iterator[Clue]:  # noqa: ARG001 - required by the Agent protocol
     return iter(())
 
 
@@ -84,8 +84,8 @@ def read(
     return [Reading(source, NAME, session.native_id, len(file.data), file.modified_at, session, ())]
 
 
-def group(reading: Reading) -> str | None:
-    return reading.source.shown
+def group_key(reading: Reading) -> str | None:
+    return reading.source.display_path
 
 
 def join(readings: Sequence[Reading], view: View = "full") -> Session:
@@ -97,33 +97,33 @@ def relate(sessions: Sequence[Session]) -> Sequence[Session]:
     return sessions
 
 
-def ghosts(home: AgentHome) -> Iterator[Ghost]:  # noqa: ARG001 - required by the Agent protocol
+def find_ghosts(home: AgentHome) -> Iterator[Ghost]:  # noqa: ARG001 - required by the Agent protocol
     return iter(())
 
 
-def restore(lost: Lost, target: Target) -> Restored | RestoreRefused:  # noqa: ARG001 - required by the Agent protocol
-    return RestoreRefused("made up")
+def plan_restore(lost: LostSession, target: Target) -> RestoreAdditions | RestoreRefusal:  # noqa: ARG001 - required by the Agent protocol
+    return RestoreRefusal("made up")
 
 
-def resume(native_id: str) -> Sequence[str]:
+def resume_command(native_id: str) -> Sequence[str]:
     return ("made", native_id)
 
 
-def hook_plan(home: AgentHome, call: HookCall) -> HookPlan | None:  # noqa: ARG001 - required by the Agent protocol
+def plan_hooks(home: AgentHome, call: HookCall) -> HookPlan | None:  # noqa: ARG001 - required by the Agent protocol
     return None
 
 
-def connect_plan(home: AgentHome, connection: AgentConnection) -> ConnectPlan:  # noqa: ARG001 - required by the Agent protocol
+def plan_connection(home: AgentHome, connection: AgentConnection) -> ConnectPlan:  # noqa: ARG001 - required by the Agent protocol
     return ConnectPlan(home.path, (), (), "/recall", is_trust_needed=False)
 
 
-def limit(home: AgentHome) -> Limit:  # noqa: ARG001 - required by the Agent protocol
-    return Limit()
+def read_retention_limit(home: AgentHome) -> RetentionLimit:  # noqa: ARG001 - required by the Agent protocol
+    return RetentionLimit()
 
 
-def retention(home: AgentHome) -> Iterator[Threat]:  # noqa: ARG001 - required by the Agent protocol
+def find_threats(home: AgentHome) -> Iterator[Threat]:  # noqa: ARG001 - required by the Agent protocol
     return iter(())
 
 
-def remains(home: AgentHome) -> Iterator[Remains]:  # noqa: ARG001 - required by the Agent protocol
+def find_leftovers(home: AgentHome) -> Iterator[Leftover]:  # noqa: ARG001 - required by the Agent protocol
     return iter(())

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from retold.export.formats.registry import ExportSession
-from retold.model.builder import Draft, assembled
+from retold.model import CATEGORIES
+from retold.model.builder import Draft, assemble_session
 from retold.model.problem import problem
 from retold.model.session import (
-    CATEGORIES,
     Attachment,
     Context,
     Coverage,
@@ -23,8 +23,8 @@ from retold.model.session import (
     Text,
     Thinking,
     ToolCall,
+    Usage,
 )
-from retold.model.usage import Usage
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 KEY = "gemini:session-2026-03-01T09-00-0000002a"
@@ -99,7 +99,7 @@ def session(*entries: Entry, key: str = KEY, **fields: Any) -> Session:
     }
     told |= {"project": Project("/home/ann/dev/almanac", "almanac", None, "recorded")}
     told |= {"started_at": START, "ended_at": at(20), "coverage": Coverage(len(entries), 0), "problems": ()}
-    return assembled(Draft(key=key, full=entries, active=entries, **{**told, **fields}), "full")
+    return assemble_session(Draft(key=key, full=entries, active=entries, **{**told, **fields}), "full")
 
 
 def session_with_text(text: str) -> Session:

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from retold.archive.store import Store
-from retold.model.report import FIGURES
+from retold.model import FIGURES
 
 Entry = tuple[Any, ...]
 _ASKED = f"""
-SELECT agent, key, read_kind, requests.name, requests.model, at, {", ".join(f"requests.{figure}" for figure in FIGURES)}, requests.estimated
+SELECT agent, key, read_kind, requests.uid, requests.model, at, {", ".join(f"requests.{figure}" for figure in FIGURES)}, requests.estimated
 FROM requests JOIN sessions ON sessions.id = requests.session WHERE own
 """  # noqa: S608 - fixed SQL
 

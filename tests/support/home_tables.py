@@ -12,15 +12,14 @@ from typing import Any
 import msgspec
 
 from retold.archive.store import Store
-from retold.lake.batches import prices, told
-from retold.lake.dataset_items import as_told
-from retold.lake.jobs import Spread, planned, reunited
-from retold.lake.rows import rows_of
-from retold.lake.session_rows import RowSource, UnreadFile
+from retold.lake.batches import load_prices, read_sessions
+from retold.lake.dataset_items import make_row_source
+from retold.lake.jobs import SplitConversation, join_split, plan_jobs
+from retold.lake.session_rows import RowSource, UnreadFile, table_rows
 from retold.model.problem import Problem
 from retold.model.tables import TABLES
-from retold.projects.resolver import Atlas
-from retold.sessions.load import load_session
+from retold.projects.resolver import ProjectResolver
+from retold.sessions.load import LoadedSession, load_session
 from support.conversation_files import FORMS, turns
 from support.home_ledgers import copy_into_home, homes_in
 from support.synced_archive import Given, sync_archive
@@ -36,7 +35,7 @@ def tables_from_archive(folder: Path, given: Given) -> dict[str, list[Row]]:
     """Return all tables from an archive of labelled homes."""
     found = sync_archive(folder, {"HOME": str(folder / "nobody")}, given)
     with Store(found.folder) as record:
-        keys = list(record.rows("SELECT id, name, key FROM sessions"))
+        keys = list(record.rows("SELECT id, uid, key FROM sessions"))
         sessions: list[RowSource | UnreadFile] = [_told(record, *one) for one in keys]
         asked = "SELECT agent, label, refusal FROM sources WHERE refusal IS NOT NULL"
         sessions += [
@@ -49,34 +48,34 @@ def tables_from_archive(folder: Path, given: Given) -> dict[str, list[Row]]:
 def _told(record: Store, number: int, name: int, key: str) -> RowSource:
     session = load_session(record, key)
     assert session is not None
-    found = as_told(record, (number, name, session), None)
+    found = make_row_source(record, LoadedSession(number, name, session), None)
     assert isinstance(found, RowSource)
     return found
 
 
-def tables_from_files(given: Given, several: Sequence[Spread] = ()) -> dict[str, list[Row]]:
+def tables_from_files(given: Given, several: Sequence[SplitConversation] = ()) -> dict[str, list[Row]]:
     """Return all tables from jobs that run one after the other; one job reads each conversation in `several`."""
-    plan = reunited(planned(given), several)
-    atlas = Atlas(plan.clues, {}, os.getcwd())
+    plan = join_split(plan_jobs(given), several)
+    atlas = ProjectResolver(plan.clues, {}, os.getcwd())
     for _ in range(2):  # the second pass knows the roots that other sessions proved in the first
-        found = [one for job in plan.jobs for one in told(job, atlas, prices().cost)]
-    return rows_by_table([*plan.refused, *found])
+        found = [one for job in plan.jobs for one in read_sessions(job, atlas, load_prices().cost)]
+    return rows_by_table([*plan.unread, *found])
 
 
-def split_conversations(sessions: Iterable[Row]) -> list[Spread]:
+def split_conversations(sessions: Iterable[Row]) -> list[SplitConversation]:
     """Return the conversations that several jobs read."""
     paths: dict[tuple[str, str], list[list[str]]] = {}
     for row in sessions:
         paths.setdefault((row["agent"], row["conversation"]), []).append(
             [one["path"] for one in row["sources"]]
         )
-    return [Spread(*name, tuple(chain(*held))) for name, held in paths.items() if len(held) > 1]
+    return [SplitConversation(*name, tuple(chain(*held))) for name, held in paths.items() if len(held) > 1]
 
 
 def rows_by_table(found: Iterable[RowSource | UnreadFile]) -> dict[str, list[Row]]:
     """Return the rows of all sessions, by table."""
     held = list(found)
-    return {name: [_row(name, row) for one in held for row in rows_of(name, one)] for name in TABLES}
+    return {name: [_row(name, row) for one in held for row in table_rows(name, one)] for name in TABLES}
 
 
 def _row(table: str, values: Iterable[object]) -> Row:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from retold.export.formats.registry import ExportSession
-from retold.model.builder import counted
+from retold.model.builder import count_messages
 from retold.model.problem import Problem
 from retold.model.session import (
     VERSION,
@@ -32,8 +32,9 @@ from retold.model.session import (
     Todo,
     TodosDisplay,
     ToolCall,
+    Totals,
+    Usage,
 )
-from retold.model.usage import Totals, Usage
 
 START = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)
 PIXEL = b64encode(
@@ -66,7 +67,7 @@ def export_session(*entries: Entry, subagents: Sequence[ExportSession] = (), **m
         models=("gemini-2.5-pro",),
         parent=None,
         children=tuple(child.session.key for child in subagents),
-        counts=counted(messages),
+        counts=count_messages(messages),
         usage=Totals(1200, 300, 0, 80, 20, 0, 1300, 2, estimated=False),
         cost_usd=Decimal("0.0123"),
         sources=(),

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import retold
-from retold.synchronization.update import is_taken
+from retold.synchronization.update import try_lock
 from support.person import CommandResult, Person
 
 SCRIPT = """#!{python}
@@ -67,7 +67,7 @@ class InstalledPerson(Person):
         if (self.archive / "keep.asked").exists() or not (self.archive / "keep.lock").exists():
             return False
         with (self.archive / "keep.lock").open("r+b") as lock:
-            return is_taken(lock.fileno())
+            return try_lock(lock.fileno())
 
 
 def file_tree(folder: Path) -> dict[str, tuple[int, bytes | str | None]]:

@@ -11,8 +11,8 @@ import mcp_types as types
 from mcp.client.client import Client
 
 from retold.mcp.reply import NOTE
-from retold.mcp.server import made_server
-from retold.mcp.service import QueryService, ServerPlace
+from retold.mcp.server import make_server
+from retold.mcp.service import QueryService, ServerSettings
 from support.gemini_home import ROOT
 from support.synced_archive import sync_archive
 
@@ -57,7 +57,7 @@ class McpClient:
         """Run `talk` with a connected client and return its result; protocol errors are raised unwrapped."""
 
         async def run() -> T | BaseException:
-            async with Client(made_server(self.desk, repr)) as client:
+            async with Client(make_server(self.desk, repr)) as client:
                 try:
                     return await talk(client)
                 except Exception as error:  # noqa: BLE001 - the client would wrap it in an exception group
@@ -122,7 +122,7 @@ def connect_person(
     folder: str, here: str = ROOT, *, is_all: bool = False, is_redacted: bool = True
 ) -> Iterator[McpClient]:
     """Yield a client for an existing archive."""
-    desk = QueryService(ServerPlace(folder, here, is_all, is_redacted))
+    desk = QueryService(ServerSettings(folder, here, is_all, is_redacted))
     try:
         yield McpClient(desk)
     finally:

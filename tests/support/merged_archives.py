@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from retold.archive.store import Store
-from retold.model.serialization import as_builtins
+from retold.model.serialization import to_builtins
 from retold.model.session import Session
-from retold.synchronization.importer import Import, Imported, Tells, import_archive
+from retold.synchronization.importer import ImportCallbacks, ImportReport, ImportRequest, import_archive
 from support.synced_archive import SyncedArchive, sync_archive
 
-CALLBACKS = Tells(lambda: None, lambda _done, _size: None, lambda _damage: None)
+CALLBACKS = ImportCallbacks(lambda: None, lambda _done, _size: None, lambda _damage: None)
 KEPT_TABLES = (
     "sources",
     "originals",
     "pieces",
     "chunks",
     "clues",
-    "names",
+    "titles",
     "tags",
-    "forgotten",
+    "tombstones",
     "sessions",
     "messages",
     "requests",
@@ -29,9 +29,9 @@ KEPT_TABLES = (
 """The tables that a second import must not change."""
 
 
-def import_into(into: Path, other: Path, label: str = "other", **more: Any) -> Imported:
+def import_into(into: Path, other: Path, label: str = "other", **more: Any) -> ImportReport:
     """Import the archive `other` into the archive `into`."""
-    return import_archive(Import(str(other), str(into), label, **more), CALLBACKS)
+    return import_archive(ImportRequest(str(other), str(into), label, **more), CALLBACKS)
 
 
 class Machine:
@@ -71,7 +71,7 @@ def load_sessions(archive: Path) -> list[Session]:
 def load_everything(archive: Path) -> list[Any]:
     """Return every session of an archive as JSON, without its sources, problems and coverage."""
     left_out = {"sources", "problems", "coverage"}
-    sessions = [as_builtins(session) for session in load_sessions(archive)]
+    sessions = [to_builtins(session) for session in load_sessions(archive)]
     return [{name: value for name, value in one.items() if name not in left_out} for one in sessions]
 
 

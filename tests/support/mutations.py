@@ -51,7 +51,7 @@ def exported_files() -> list[tuple[str, Path, bytes]]:
         (
             f"export as {form}",
             Path(f"told{FORMATS[form].suffix}"),
-            b"".join(FORMATS[form].pieces()([everything()], choice)),
+            b"".join(FORMATS[form].encode([everything()], choice)),
         )
         for form in ("json", "jsonl", "md", "share-md", "share-json")
     ]

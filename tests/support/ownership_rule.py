@@ -6,8 +6,7 @@ from itertools import chain, count
 
 import msgspec
 
-from retold.model.session import Entry, Message, Session, root_hash
-from retold.model.usage import Usage, totals
+from retold.model.session import Entry, Message, Session, Usage, root_hash, sum_usage
 
 TELLING = 16
 """The minimum length of a message id: shorter ids are too common to identify a message."""
@@ -98,7 +97,7 @@ def _told(key: str, one: Session, owners: Owners) -> Session:
         key=key,
         kind="fork" if is_fork else one.kind,
         parent=elders[0] if is_fork else one.parent,
-        usage=one.usage if are_as_read else totals(own),
+        usage=one.usage if are_as_read else sum_usage(own),
         timeline=tuple(_marked(entry, key, owners) for entry in one.timeline),
     )
 

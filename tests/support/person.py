@@ -18,7 +18,7 @@ import apsw
 from retold.archive.index.reader import Index
 from retold.archive.store import Store
 from retold.cli.main import main
-from retold.projects.matching import is_meant
+from retold.projects.matching import matches_project
 
 Json = dict[str, Any]
 Row = tuple[Any, ...]
@@ -159,7 +159,7 @@ def _stateless(sources: Iterable[Json]) -> list[Json]:
 
 # Contents of an archive ------------------------------------------------------------------------------------------
 
-VOLATILE_COLUMNS = {"facts": None, "sources": ("read_ns", "identity"), "forgotten": ("forgotten_at",)}
+VOLATILE_COLUMNS = {"facts": None, "sources": ("read_ns", "identity"), "tombstones": ("forgotten_at",)}
 """Columns, or whole tables (None), whose contents may differ after every sync."""
 _NUMBERS = ("id", "read_ns", "identity", "forgotten_at")
 
@@ -189,13 +189,21 @@ def _tables(connection: apsw.Connection) -> dict[str, list[str]]:
     return {name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")] for name in names}
 
 
+def renames_undone(step: str) -> Iterator[str]:
+    """Yield SQL that gives tables and columns the names that they had before a migration step of renames."""
+    renames = re.findall(r"ALTER TABLE (\w+) RENAME (?:COLUMN (\w+) )?TO (\w+)", step)
+    for table, column, name in reversed(renames):
+        undone = f"{table} RENAME COLUMN {name} TO {column}" if column else f"{name} RENAME TO {table}"
+        yield f"ALTER TABLE {undone}"
+
+
 def archive_contents(folder: Path) -> dict[str, list[Row]]:
     """Return the contents of an archive and its index, without ids that depend on the order of writing."""
     with Store(str(folder)) as record:
         found = {"originals": sorted(_originals(record)), "index": sorted(_indexed(record), key=repr)}
         found["timelines"] = sorted(_timelines(record), key=repr)
         for name, columns in _tables(record.connection).items():
-            if name in ("facts", "answers", "pieces", "originals"):
+            if name in ("facts", "dependencies", "pieces", "originals"):
                 continue
             kept = ", ".join(_NAMED.get(column, column) for column in columns if column not in _NUMBERS)
             found[name] = sorted(record.rows(f"SELECT {kept} FROM {name}"), key=repr)  # noqa: S608 - fixed SQL
@@ -209,20 +217,20 @@ _NAMED = {
 
 
 def _originals(record: Store) -> Iterator[Row]:
-    asked = "SELECT originals.id, path, is_latest, originals.size, originals.name, seal FROM originals JOIN sources ON sources.id = source"
+    asked = "SELECT originals.id, path, is_latest, originals.size, originals.uid, checksum FROM originals JOIN sources ON sources.id = source"
     for number, *row in list(record.rows(asked)):
-        yield (*row, record.originals.data(number))
+        yield (*row, record.originals.read(number))
 
 
 _DOCS = """
-SELECT sessions.key, told.id, docs.id, docs.seq, docs.place, docs.regions
-FROM docs JOIN told ON told.id = docs.session LEFT JOIN archive.sessions ON sessions.name = told.name
+SELECT sessions.key, entries.id, docs.id, docs.seq, docs.position, docs.regions
+FROM docs JOIN entries ON entries.id = docs.session LEFT JOIN archive.sessions ON sessions.uid = entries.uid
 """
 
 
 def _indexed(record: Store) -> Iterator[Row]:
     """Yield every document of the index with its texts and its indexed words."""
-    index = Index(record, is_meant)
+    index = Index(record, matches_project)
     for file in index.files:
         file.connection.execute("PRAGMA query_only = 0")
         words: dict[int, set[tuple[str, str]]] = {}
@@ -232,22 +240,23 @@ def _indexed(record: Store) -> Iterator[Row]:
             for term, doc in file.rows(f"SELECT term, doc FROM temp.{table}_words"):  # noqa: S608 - fixed SQL
                 words.setdefault(doc, set()).add((table, term))
         for key, told, doc, seq, place, regions in list(file.rows(_DOCS)):
-            texts = tuple(file.text(told, region) for region in regions.split())
+            texts = tuple(file.read_text(told, region) for region in regions.split())
             yield key, seq, place, texts, tuple(sorted(words.pop(doc, ())))
         yield from (("no document", *sorted(left)) for left in words.values())
         file.connection.close()
 
 
 _STRETCHES = """
-SELECT sessions.key, timelines.total, timelines.outline, stretches.place, stretches.seal
-FROM timelines LEFT JOIN stretches ON stretches.session = timelines.session LEFT JOIN told ON told.id = timelines.session
-LEFT JOIN archive.sessions ON sessions.name = told.name
+SELECT sessions.key, timelines.total, timelines.outline, timeline_chunks.seq, timeline_chunks.checksum
+FROM timelines LEFT JOIN timeline_chunks ON timeline_chunks.session = timelines.session
+LEFT JOIN entries ON entries.id = timelines.session
+LEFT JOIN archive.sessions ON sessions.uid = entries.uid
 """
 
 
 def _timelines(record: Store) -> Iterator[Row]:
     """Yield the timeline chunks of every session in the index."""
-    for file in Index(record, is_meant).files:
+    for file in Index(record, matches_project).files:
         yield from file.rows(_STRETCHES)
         file.connection.close()
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 
-from retold.model.report import Basis, Line, Overview, ReportRequest, Spend, ToolFigures, Touched
+from retold.model.report import Basis, Line, Overview, ReportRequest, Spend, ToolFigures, TouchedFile
 
 INPUT, CACHED, OUTPUT = 1_250_000, 125_000, 10_000_000
 """Prices per token, in picodollars."""
@@ -160,9 +160,9 @@ def sample_overview(number: int = 200, *, is_priced: bool = True) -> Overview:
         compactions=6,
     )
     files = [
-        Touched("src/letterbox/parser.py", 41, 9),
-        Touched("/etc/hosts", 1, 1),
-        Touched("README.md", 12, None),
+        TouchedFile("src/letterbox/parser.py", 41, 9),
+        TouchedFile("/etc/hosts", 1, 1),
+        TouchedFile("README.md", 12, None),
     ]
     return Overview(
         total,

@@ -28,8 +28,9 @@ from retold.model.session import (
     Todo,
     TodosDisplay,
     ToolCall,
+    Totals,
+    Usage,
 )
-from retold.model.usage import Totals, Usage
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
 PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="

@@ -9,13 +9,13 @@ import msgspec
 
 from retold.archive.store import Store
 from retold.model.problem import Problem
-from retold.model.serialization import as_builtins, decode_summary
+from retold.model.serialization import decode_summary, to_builtins
 from retold.model.session import Session, View
 from retold.search.filters import Filters
-from retold.search.listing import summaries
+from retold.search.listing import list_json
 from retold.sessions.load import load_session
 from retold.synchronization.fingerprints import CoverageCount
-from retold.synchronization.update import Task, update
+from retold.synchronization.update import SyncOptions, update
 
 Given = Sequence[tuple[str | None, Path]]
 """Additional homes, with their labels."""
@@ -38,13 +38,13 @@ class SyncedArchive(NamedTuple):
         if view == "full":
             listed = {one.key: one for one in self.summaries()}
             for one in found:
-                assert as_builtins(listed[one.key]) == as_builtins(msgspec.structs.replace(one, timeline=()))
+                assert to_builtins(listed[one.key]) == to_builtins(msgspec.structs.replace(one, timeline=()))
         return sorted(found, key=lambda one: (one.started_at is None, one.started_at, one.key))
 
     def summaries(self) -> list[Session]:
         """Return every session as it is listed, without its timeline, newest first."""
         with Store(self.folder) as record:
-            return [decode_summary(told) for told in summaries(record, Filters(), every_kind=True)]
+            return [decode_summary(told) for told in list_json(record, Filters(), every_kind=True)]
 
     def refusals(self) -> list[Problem]:
         """Return the problem of every file that holds no conversation."""
@@ -57,7 +57,7 @@ def sync_archive(
     folder: Path | str, env: Mapping[str, str], given: Given = (), agents: Sequence[str] = ()
 ) -> SyncedArchive:
     """Sync an archive with the homes of an environment and with additional homes."""
-    task = Task(str(folder), env, [(label, str(home)) for label, home in given], agents)
+    task = SyncOptions(str(folder), env, [(label, str(home)) for label, home in given], agents)
     return SyncedArchive(task.folder, *update(task, lambda: None, lambda _done, _size: None))
 
 

@@ -94,7 +94,7 @@ def screen_after(archive: ArchiveQueries, *keys: str, size: tuple[int, int] = SM
 
 def listed_matches(pilot: Pilot[str]) -> list[TitleMatch]:
     """Return the conversations in the list."""
-    return list(pilot.app.screen_stack[0].query_one("#found", Rows).things)
+    return list(pilot.app.screen_stack[0].query_one("#found", Rows).items)
 
 
 def listed_titles(pilot: Pilot[str]) -> list[str | None]:

@@ -1,8 +1,8 @@
 """Counts tokens as the budget of an MCP answer does."""
 
-from retold.mcp.reply import CHARACTERS_PER_TOKEN, units
+from retold.mcp.reply import CHARACTERS_PER_TOKEN, count_units
 
 
 def tokens(text: str) -> int:
     """Return the most tokens that a text takes."""
-    return units(text) // CHARACTERS_PER_TOKEN + 1
+    return count_units(text) // CHARACTERS_PER_TOKEN + 1

@@ -38,7 +38,7 @@ BLOBS = {
     "chunks": "packed",
     "pages": "packed",
     "summaries": "packed",
-    "stretches": "packed",
+    "timeline_chunks": "packed",
     "timelines": "outline",
 }
 

@@ -37,7 +37,7 @@ def visit_page(browser: Browser, visit: Visit, width: int = WIDE, **options: Any
     page.on("dialog", shown)
     page.on("popup", lambda popup: deeds.append(f"popup: {popup.url}"))
     try:
-        page.goto(visit.web.link())
+        page.goto(visit.web.create_link())
         page.wait_for_url(own)
         yield OpenPage(page, deeds)
         assert complaints == [], complaints

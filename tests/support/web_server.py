@@ -7,9 +7,9 @@ from threading import Event, Thread
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from retold.web.page import PageRoute
 from retold.web.pages import PAGES
-from retold.web.server import PageAddress, Web
+from retold.web.server import PageAddress, WebServer
+from retold.web.templating import PageRoute
 
 PATIENCE = 60
 
@@ -25,7 +25,7 @@ class PageResponse(NamedTuple):
 class Visit:
     """A client of the server, with or without a login cookie."""
 
-    def __init__(self, web: Web) -> None:
+    def __init__(self, web: WebServer) -> None:
         self.web = web
         self.cookie: str | None = None
 
@@ -35,7 +35,7 @@ class Visit:
 
     def enter(self) -> PageResponse:
         """Log in with a new link and keep the cookie."""
-        answered = self.get(self.web.link().split(self.host)[1])
+        answered = self.get(self.web.create_link().split(self.host)[1])
         self.cookie = answered.headers["set-cookie"].partition(";")[0]
         return answered
 
@@ -71,7 +71,7 @@ class Visit:
 @contextmanager
 def run_web_server(folder: str, pages: Sequence[PageRoute] = PAGES, **place: object) -> Iterator[Visit]:
     """Serve an archive until the block ends."""
-    web, has_begun = Web(PageAddress(folder, **place), pages), Event()  # type: ignore[arg-type]
+    web, has_begun = WebServer(PageAddress(folder, **place), pages), Event()  # type: ignore[arg-type]
     thread = Thread(target=web.run, args=(has_begun.set,), daemon=True)
     thread.start()
     assert has_begun.wait(PATIENCE)

@@ -21,8 +21,8 @@ from retold.model.session import (
     TextDisplay,
     Thinking,
     ToolCall,
+    Usage,
 )
-from retold.model.usage import Usage
 from retold.synchronization import containment
 from retold.synchronization.containment import LaterVersions
 from support.full_session import agent, at, call, session, user
@@ -34,7 +34,7 @@ PICTURE = Attachment("tide.png", "image/png", "aGVyb24=")
 
 
 def holds(later: Session, earlier: Session) -> bool:
-    return LaterVersions([later]).hold(earlier)
+    return LaterVersions([later]).contain(earlier)
 
 
 def conversation(*more: Entry) -> Session:
@@ -190,9 +190,9 @@ def test_two_equal_entries_without_ids_are_two() -> None:
 def test_several_versions_hold_what_one_alone_does_not() -> None:
     first, second = user(1, "neap"), user(2, "spring")
     versions = LaterVersions([session(first)])
-    assert not versions.hold(session(first, second))
+    assert not versions.contain(session(first, second))
     versions.add([session(second)])
-    assert versions.hold(session(first, second))
+    assert versions.contain(session(first, second))
 
 
 def test_times_from_the_file_are_not_compared() -> None:
@@ -225,19 +225,19 @@ def test_calls_and_messages_of_these_types_are_all_there_are() -> None:
 def test_entries_without_ids_in_another_order_are_compared_in_linear_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    compared, whole = list[None](), containment._holds_entry  # noqa: SLF001 - the step that is counted
+    compared, whole = list[None](), containment._contains_entry  # noqa: SLF001 - the step that is counted
 
     def counting(*arguments: Any) -> bool:
         compared.append(None)
         return whole(*arguments)
 
-    monkeypatch.setattr(containment, "_holds_entry", counting)
+    monkeypatch.setattr(containment, "_contains_entry", counting)
     counts = []
     for size in (200, 400):
         timeline = tuple(Event(None, "notice", None, "live", "", extra={"number": n}) for n in range(size))
         earlier = session(*timeline)
         later = session(*timeline[::-1])
         compared.clear()
-        assert not LaterVersions([later]).hold(earlier)
+        assert not LaterVersions([later]).contain(earlier)
         counts.append(len(compared))
     assert counts[1] <= 2 * counts[0]

@@ -277,7 +277,7 @@ def in_order(tree: Path) -> list[bytes]:
 @pytest.mark.parametrize("seed", range(5))
 def test_the_order_of_files_does_not_matter(shared: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = {tree: in_order(tree) for tree in real_trees(shared)}
-    monkeypatch.setattr(agent, "find", shuffled(agent.find, seed))
+    monkeypatch.setattr(agent, "find_sources", shuffled(agent.find_sources, seed))
     for tree, sessions in expected.items():
         assert [session_json(session) for session in everything(tree)] == sessions, tree
 

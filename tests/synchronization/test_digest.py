@@ -6,7 +6,7 @@ import pytest
 
 from retold.archive.store import Store
 from retold.demo.story import Story, StoryCall, stories
-from retold.insights.digest import Digest, digest
+from retold.insights.digest import Digest, load_digest
 from retold.search.filters import Filters
 
 MENDED = {
@@ -24,7 +24,7 @@ MENDED = {
 @pytest.fixture(scope="module")
 def whole(demo_env: dict[str, str]) -> Digest:
     with Store(demo_env["RETOLD_HOME"]) as record:
-        return digest(record, Filters())
+        return load_digest(record, Filters())
 
 
 def failed_runs() -> Iterator[tuple[Story, str]]:
@@ -37,7 +37,7 @@ def failed_runs() -> Iterator[tuple[Story, str]]:
 def test_every_command_that_failed_is_told_once_in_its_session(whole: Digest) -> None:
     titles = {one.key: one.title for one in whole.sessions}
     told = sorted(
-        (titles[one.key], one.what.target) for one in whole.failures if one.what.canonical == "shell_exec"
+        (titles[one.key], one.value.target) for one in whole.failures if one.value.canonical == "shell_exec"
     )
     planted = sorted((story.title, command) for story, command in failed_runs())
     assert len(planted) > 15
@@ -45,13 +45,13 @@ def test_every_command_that_failed_is_told_once_in_its_session(whole: Digest) ->
 
 
 def test_every_command_that_failed_was_mended_but_one(whole: Digest) -> None:
-    left = [one.what.target for one in whole.failures if one.what.is_open]
+    left = [one.value.target for one in whole.failures if one.value.is_open]
     assert left == ["rsync -a --partial /srv/photos/ box:photos/"]
 
 
 @pytest.mark.parametrize("command", MENDED)
 def test_what_mended_it_is_named(whole: Digest, command: str) -> None:
-    (failure,) = [one.what for one in whole.failures if one.what.target == command]
+    (failure,) = [one.value for one in whole.failures if one.value.target == command]
     target, file = MENDED[command]
     assert failure.fix is not None
     assert failure.fix.target == target
@@ -60,7 +60,7 @@ def test_what_mended_it_is_named(whole: Digest, command: str) -> None:
 
 
 def test_decisions_of_the_demo_are_found_and_nothing_else(whole: Digest) -> None:
-    assert {one.what.text for one in whole.decisions} == {
+    assert {one.value.text for one in whole.decisions} == {
         "I would wait until after Christmas.",
         "I would change the signature: a slot is a date and an hour in Berlin, nothing else.",
         '"half a lemon" is a word, not a number; I would keep words in a table: half, a, an, a dozen.',
@@ -97,7 +97,7 @@ def test_files_are_one_however_agents_name_them(whole: Digest) -> None:
 
 def test_only_the_newest_are_looked_into(whole: Digest, demo_env: dict[str, str]) -> None:
     with Store(demo_env["RETOLD_HOME"]) as record:
-        few = digest(record, Filters(), 3)
+        few = load_digest(record, Filters(), 3)
     assert few.sessions == whole.sessions[:3]
     assert few.left_out == len(whole.sessions) - 3
     assert whole.left_out == 0

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from retold.archive.store import Store
-from retold.synchronization import cluster, disks
-from retold.synchronization.disks import MemoryFile
-from retold.synchronization.file_values import hold_values
+from retold.sessions.archive_disk import MemoryFile
+from retold.synchronization import cluster, snapshot
+from retold.synchronization.containment import contains_values
 from support.conversation_files import FORMS, as_lines, codex_records, gemini_head, gemini_records, turns
 from support.person import Person
 
@@ -21,7 +21,7 @@ VOLATILE = ("lastUpdated", "messageCount", "userMessageCount")
 
 
 def holds(later: bytes, earlier: bytes) -> bool:
-    return hold_values(MemoryFile(later, 0), MemoryFile(earlier, 0))
+    return contains_values(MemoryFile(later, 0), MemoryFile(earlier, 0))
 
 
 def encoded(*records: Any) -> bytes:
@@ -139,7 +139,7 @@ def test_what_is_too_deep_to_compare_is_kept() -> None:
 def test_files_that_are_not_held_in_memory_are_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    for module in (cluster, disks):
+    for module in (cluster, snapshot):
         monkeypatch.setattr(module, "LARGEST", 64)
     person = Person(tmp_path / "ann")
     file = FORMS[form].write(person.folder, 1, turns("heron", "otter"))
@@ -150,5 +150,5 @@ def test_files_that_are_not_held_in_memory_are_compared(
     file.write_text(before.replace(tokens, tokens.replace("100", "101"), 1))
     person.sync()
     with Store(str(person.archive)) as record:
-        kept = [record.originals.data(number) for (number,) in record.rows("SELECT id FROM originals")]
+        kept = [record.originals.read(number) for (number,) in record.rows("SELECT id FROM originals")]
     assert sorted(kept) == sorted([before.encode(), file.read_bytes()])

@@ -15,8 +15,8 @@ WORD, OTHER = "xyloidal", "otherwise"
 FORM = FORMS["claude"]
 KEY, OTHER_KEY = FORM.key(1), FORM.key(2)
 LONG = """
-import retold.sessions.pages
-retold.ingest.stretches.LONG = 0
+import retold.sessions.conversations
+retold.sessions.conversations.LONG_SESSION = 0
 """
 """Let the index keep every session as it does long ones."""
 TRACED = """
@@ -68,7 +68,7 @@ def steps(made: Person, tmp_path_factory: pytest.TempPathFactory) -> list[int]:
         "PRAGMA secure",
         "INSERT",
         "DELETE FROM facts",
-        "DELETE FROM told",
+        "DELETE FROM entries",
     )
     found = [place for place, sql in enumerate(statements, 1) if sql.startswith(starts)]
     assert len(found) > 10
@@ -112,8 +112,8 @@ def test_a_reader_may_keep_words_in_the_log_until_the_next_sync(made: Person, tm
     shutil.copytree(made.archive, tmp_path / "retold")
     person = Person(made.folder, tmp_path / "retold")
     with retold.open(person.archive) as archive:
-        archive._record.stand_still()  # noqa: SLF001 - a reader in the middle of its work
-        impatient = "import retold.archive.database\nretold.archive.database.PATIENCE = 100\n"
+        archive._record.begin_snapshot()  # noqa: SLF001 - a reader in the middle of its work
+        impatient = "import retold.archive.database\nretold.archive.database.BUSY_TIMEOUT_MS = 100\n"
         done = person.spawn("forget", "-y", KEY, code=impatient)
         assert done.code == 0, done
         assert "the next sync removes them" in done.err

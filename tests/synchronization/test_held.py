@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from retold.archive.store import Store
 from retold.model.session import Session, SourceFile
 from retold.sessions.load import load_session
-from retold.sessions.pages import SessionCache, load_slice
+from retold.sessions.slices import SessionCache, load_slice
 from support.full_session import KEY
 from support.gemini_home import GeminiHome, gemini, user
 from support.html_sessions import export_session, user_message
@@ -32,28 +32,28 @@ class Reader:
 
 def test_what_was_read_is_not_read_again() -> None:
     held, reader = SessionCache(100), Reader()
-    first = held.session(("a", KEY), reader.of("a", 60))
-    assert held.session(("a", KEY), reader.of("a", 60)) is first
+    first = held.get(("a", KEY), reader.of("a", 60))
+    assert held.get(("a", KEY), reader.of("a", 60)) is first
     assert reader.read == ["a"]
 
 
 def test_another_stamp_is_another_session() -> None:
     held, reader = SessionCache(100), Reader()
-    held.session(("a", b"1"), reader.of("old", 10))
-    assert held.session(("a", b"2"), reader.of("new", 10)).title == "new"
+    held.get(("a", b"1"), reader.of("old", 10))
+    assert held.get(("a", b"2"), reader.of("new", 10)).title == "new"
 
 
 def test_those_that_nobody_asked_for_longest_are_let_go() -> None:
     held, reader = SessionCache(100), Reader()
     for name, size in (("a", 40), ("b", 40), ("a", 40), ("c", 40), ("a", 40), ("b", 40)):
-        held.session(name, reader.of(name, size))
+        held.get(name, reader.of(name, size))
     assert reader.read == ["a", "b", "c", "b"]
 
 
 def test_a_large_one_is_not_held_and_takes_no_room() -> None:
     held, reader = SessionCache(100), Reader()
     for name, size in (("a", 90), ("big", 101), ("big", 101), ("a", 90)):
-        held.session(name, reader.of(name, size))
+        held.get(name, reader.of(name, size))
     assert reader.read == ["a", "big", "big"]
 
 

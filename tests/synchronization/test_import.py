@@ -10,10 +10,10 @@ import pytest
 from retold.archive.foreign import (
     OtherArchive,
     choose_latest,
-    opened,
-    own_originals,
-    put_original,
-    put_source,
+    load_originals,
+    open_archive,
+    write_original,
+    write_source,
 )
 from retold.archive.store import Store
 from retold.demo.home import make_home
@@ -26,7 +26,7 @@ from support.person import Person
 from support.synced_archive import sync_archive
 
 FULL = """
-import apsw, retold.archive.taking as taking
+import apsw
 def full(*_, **__):
     raise apsw.FullError("database or disk is full")
 import retold.synchronization.importer as importing
@@ -106,12 +106,12 @@ def test_later_syncs_read_it_without_the_other_file(
     ann.sync("--reindex")
     assert load_everything(ann.archive) == before
     assert FORMS["claude"].key(12) in ann.run("search", "reed2").out
-    for place in ("found", "worklist", "reader", "sync", "update"):
-        monkeypatch.setattr(f"retold.ingest.{place}.REVISION", 10_000)
+    for place in ("cluster", "discovery", "plan", "run", "update"):
+        monkeypatch.setattr(f"retold.synchronization.{place}.REVISION", 10_000)
     ann.sync()
     assert load_everything(ann.archive) == before
     with Store(str(ann.archive)) as record:
-        asked = "SELECT count(*) FROM sources WHERE revision <> 10000 AND NOT is_beside"
+        asked = "SELECT count(*) FROM sources WHERE revision <> 10000 AND NOT is_companion"
         assert record.row(asked) == (0,)
 
 
@@ -157,7 +157,7 @@ def test_prompts_of_forgotten_sessions_are_struck_out(tmp_path: Path) -> None:
     assert keys(ann) == {f"gemini:lost-{session_id(2)}", f"gemini:lost-{session_id(3)}"}
     with Store(str(ann.archive)) as record:
         numbers = [number for (number,) in record.rows("SELECT id FROM originals")]
-        assert not [number for number in numbers if b"secret" in record.originals.data(number)]
+        assert not [number for number in numbers if b"secret" in record.originals.read(number)]
 
 
 def test_what_the_other_has_forgotten_is_not_forgotten_here(ann: Person, ben: Person) -> None:
@@ -226,7 +226,7 @@ def test_an_import_that_was_killed_is_completed_by_the_next_sync(
 ) -> None:
     whole = shutil.copytree(ann.archive, tmp_path / "whole")
     Person(ann.folder, whole).run("import", str(ben.archive))
-    code = "import retold.synchronization.importer as one, os, signal\none.brought_up = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
+    code = "import retold.synchronization.importer as one, os, signal\none.sync_or_rebuild = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
     assert ann.spawn("import", str(ben.archive), code=code).code == -signal.SIGKILL
     assert keys(ann).isdisjoint(keys(ben))
     ann.sync()
@@ -274,11 +274,11 @@ def test_a_large_original_is_taken_a_piece_at_a_time(tmp_path: Path) -> None:
     )
     noise = dice(1)
     with Store(str(tmp_path / "ben"), can_write=True) as record, record.connection:
-        source = put_source(record, *where, is_beside=False)
-        put_original(record, source, ("one",), 1, (noise.randbytes(1 << 20) for _ in range(200)))
+        source = write_source(record, *where, is_companion=False)
+        write_original(record, source, ("one",), 1, (noise.randbytes(1 << 20) for _ in range(200)))
         choose_latest(record, source)
     with (
-        opened(str(tmp_path / "ben"), None) as theirs,
+        open_archive(str(tmp_path / "ben"), None) as theirs,
         Store(str(tmp_path / "ann"), can_write=True) as record,
         record.connection,
     ):
@@ -286,12 +286,12 @@ def test_a_large_original_is_taken_a_piece_at_a_time(tmp_path: Path) -> None:
         ((_, original),) = foreign.originals()
         assert original.size == 200 << 20
         tracemalloc.start()
-        source = put_source(record, *where, is_beside=False)
-        put_original(record, source, ("one",), 1, foreign.chunks(original))
+        source = write_source(record, *where, is_companion=False)
+        write_original(record, source, ("one",), 1, foreign.chunks(original))
         choose_latest(record, source)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert own_originals(record, source) == [(1, 200 << 20, 1)]
+        assert load_originals(record, source) == [(1, 200 << 20, 1)]
     assert peak < 32 << 20
 
 
@@ -356,7 +356,7 @@ def test_an_import_that_was_stopped_is_completed_and_counted(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("retold.synchronization.importer.brought_up", stopped)
+        patched.setattr("retold.synchronization.importer.sync_or_rebuild", stopped)
         assert person.run("import", str(ben.archive)).code == 130
     done = person.run("import", "--json", str(ben.archive)).objects[0]
     assert count > 0

@@ -78,7 +78,7 @@ def test_a_marker_that_only_another_has_comes_to_prompts_that_are_here(ann: Pers
     import_into(ann.archive, ben.archive)
     import_into(ann.archive, cy.archive)
     with Store(str(ann.archive)) as record:
-        paths = [path for (path,) in record.rows("SELECT path FROM sources WHERE is_beside")]
+        paths = [path for (path,) in record.rows("SELECT path FROM sources WHERE is_companion")]
     assert [path.rpartition("/")[2] for path in paths] == [".project_root"]
     assert f"gemini:lost-{session_id(1)}" in ann.rows()
 
@@ -123,7 +123,7 @@ def test_an_earlier_output_that_is_damaged_stops_everything(ann: Person, tmp_pat
     ben = with_an_output(Person(tmp_path / "ben"), "a heron")
     with_an_output(ben, "every heron of the shore", "vole")
     connection = sqlite3.connect(ben.archive / "archive.db")
-    asked = "SELECT originals.id FROM originals JOIN sources ON sources.id = source WHERE is_beside AND is_latest = 0"
+    asked = "SELECT originals.id FROM originals JOIN sources ON sources.id = source WHERE is_companion AND is_latest = 0"
     ((earlier,),) = connection.execute(asked).fetchall()
     connection.execute(
         "DELETE FROM chunks WHERE id IN (SELECT chunk FROM pieces WHERE original = ?)", (earlier,)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from retold.archive.store import Store
 from retold.demo.home import make_home
-from retold.synchronization.importer import Imported
+from retold.synchronization.importer import ImportReport
 from support.conversation_files import FORMS, ROOT, as_lines, claude_records, turns, uuid, write_file
 from support.export_inputs import NOW
 from support.gemini_home import GeminiHome
@@ -24,7 +24,7 @@ def with_a_sidechain(person: Person, *words: str, name: str = uuid(1)) -> None:
     write_file(path, as_lines([*own, *side]))
 
 
-def counts(done: Imported) -> tuple[int, int, int, int]:
+def counts(done: ImportReport) -> tuple[int, int, int, int]:
     return done.new_sessions, done.merged, done.unchanged, done.left
 
 
@@ -59,7 +59,7 @@ def test_nothing_is_written_by_hand_about_a_conversation_that_is_left_with_a_for
     ann.run("forget", "-y", f"claude:{uuid(1)}")
     ben.run("name", f"claude:{uuid(1)}", "Of herons")
     with Store(str(ann.archive), can_write=True) as record:
-        asked = "DELETE FROM forgotten WHERE name = (SELECT max(name) FROM forgotten)"
+        asked = "DELETE FROM tombstones WHERE uid_hash = (SELECT max(uid_hash) FROM tombstones)"
         record.connection.execute(asked)
     done = import_into(ann.archive, ben.archive)
     assert (counts(done), done.files, done.titles) == ((0, 0, 0, 2), 0, 0)

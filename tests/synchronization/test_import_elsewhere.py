@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.synchronization.import_selection import is_label, placed
+from retold.synchronization.import_offers import is_label, localize_path
 from support.conversation_files import FORMS, turns
 from support.merged_archives import import_into
 from support.person import Person
@@ -32,7 +32,7 @@ PLACES = {
 @pytest.mark.parametrize("path", PLACES)
 def test_a_path_of_another_machine_gets_its_place(path: str) -> None:
     expected = PLACES[path]
-    assert placed(path, "ben") == (None if expected is None else expected.replace("/", os.sep))
+    assert localize_path(path, "ben") == (None if expected is None else expected.replace("/", os.sep))
 
 
 def test_a_label_is_a_short_word() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.foreign import hand_of
+from retold.archive.foreign import load_annotations
 from retold.archive.store import Store
 from support.conversation_files import FORMS, turns
 from support.merged_archives import import_into
@@ -32,7 +32,7 @@ def ann(tmp_path: Path) -> Person:
 def write(person: Person, sql: str, rows: Sequence[tuple[str, ...]]) -> None:
     """Write by hand, as no command of ours lets one."""
     connection = sqlite3.connect(person.archive / "archive.db")
-    name = f"(SELECT name FROM sessions WHERE key = '{KEY}')"  # noqa: S608 - ours
+    name = f"(SELECT uid FROM sessions WHERE key = '{KEY}')"  # noqa: S608 - ours
     connection.executemany(sql.replace("NAME", name), rows)
     connection.commit()
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -40,7 +40,7 @@ def write(person: Person, sql: str, rows: Sequence[tuple[str, ...]]) -> None:
 
 
 def test_a_title_is_taken_as_one_line(ann: Person, ben: Person) -> None:
-    write(ben, "INSERT INTO names VALUES (NAME, ?)", [("Of tides\n  and\tof moons ",)])
+    write(ben, "INSERT INTO titles VALUES (NAME, ?)", [("Of tides\n  and\tof moons ",)])
     assert import_into(ann.archive, ben.archive).titles == 1
     assert ann.rows()[KEY]["title"] == "Of tides and of moons"
     again = import_into(ann.archive, ben.archive)
@@ -50,12 +50,12 @@ def test_a_title_is_taken_as_one_line(ann: Person, ben: Person) -> None:
 def test_a_title_that_both_have_written_alike_is_not_refused(ann: Person, ben: Person) -> None:
     import_into(ann.archive, ben.archive)
     for person in (ann, ben):
-        write(person, "INSERT INTO names VALUES (NAME, ?)", [("Of  tides",)])
+        write(person, "INSERT INTO titles VALUES (NAME, ?)", [("Of  tides",)])
     assert import_into(ann.archive, ben.archive).refused_titles == []
 
 
 def test_a_title_that_nobody_writes_is_left_out_and_told(ann: Person, ben: Person) -> None:
-    write(ben, "INSERT INTO names VALUES (NAME, ?)", [("x" * 1_001,)])
+    write(ben, "INSERT INTO titles VALUES (NAME, ?)", [("x" * 1_001,)])
     done = import_into(ann.archive, ben.archive)
     assert (done.titles, [one.message for one in done.problems]) == (
         0,
@@ -68,7 +68,7 @@ def test_a_title_that_nobody_writes_is_left_out_and_told(ann: Person, ben: Perso
 def test_a_title_that_gives_way_forges_no_lines(ann: Person, ben: Person) -> None:
     import_into(ann.archive, ben.archive)
     ann.run("name", KEY, "Mine")
-    write(ben, "INSERT INTO names VALUES (NAME, ?)", [("Theirs\nretold: all is well " + "x" * 200,)])
+    write(ben, "INSERT INTO titles VALUES (NAME, ?)", [("Theirs\nretold: all is well " + "x" * 200,)])
     lines = ann.run("import", str(ben.archive)).err.splitlines()
     assert len(lines) == 2
     assert lines[0].startswith("retold: “Mine” keeps its title; the other's is “Theirs retold: all is well x")
@@ -97,9 +97,9 @@ def test_a_session_gets_as_many_tags_as_a_person_gives(
 
     def counted(record: Store, name: int) -> tuple[str | None, list[str]]:
         asked.append(name)
-        return hand_of(record, name)
+        return load_annotations(record, name)
 
-    monkeypatch.setattr("retold.synchronization.importer.hand_of", counted)
+    monkeypatch.setattr("retold.synchronization.importer.load_annotations", counted)
     write(ben, "INSERT INTO tags VALUES (NAME, ?)", [(f"tag{number:05}",) for number in range(3_000)])
     for taken in (1_000, 0):
         done = import_into(ann.archive, ben.archive)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from retold.archive.foreign import OtherArchive, put_source
-from retold.synchronization.import_selection import Selection, Selector
+from retold.archive.foreign import OtherArchive, write_source
+from retold.synchronization.import_selection import ImportSelection, ImportSelector
 from support.conversation_files import FORMS, turns
 from support.person import Person
 
@@ -42,22 +42,22 @@ def write(connection: sqlite3.Connection) -> None:
 
 
 def while_choosing(person: Person, what: Meanwhile, patched: pytest.MonkeyPatch) -> None:
-    select = Selector.select
+    select = ImportSelector.select
 
-    def meanwhile(self: Selector, excluded: list[str]) -> Selection:
+    def meanwhile(self: ImportSelector, excluded: list[str]) -> ImportSelection:
         what(sqlite3.connect(person.archive / "archive.db"))
         return select(self, excluded)
 
-    patched.setattr(Selector, "select", meanwhile)
+    patched.setattr(ImportSelector, "select", meanwhile)
 
 
 def while_taking(person: Person, what: Meanwhile, patched: pytest.MonkeyPatch) -> None:
     def meanwhile(*given: Any, **more: Any) -> int:
         what(sqlite3.connect(person.archive / "archive.db"))
-        patched.setattr("retold.synchronization.importer.put_source", put_source)
-        return put_source(*given, **more)
+        patched.setattr("retold.synchronization.importer.write_source", write_source)
+        return write_source(*given, **more)
 
-    patched.setattr("retold.synchronization.importer.put_source", meanwhile)
+    patched.setattr("retold.synchronization.importer.write_source", meanwhile)
 
 
 @pytest.mark.parametrize("when", [while_choosing, while_taking])
@@ -90,10 +90,10 @@ def test_what_is_gone_when_it_is_taken_is_told_as_what_it_is(
     ann: Person, ben: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def other(self: OtherArchive, *_: object) -> None:
-        self._see(is_right=False)
+        self._check(is_right=False)
 
     def rewrite(connection: sqlite3.Connection) -> None:
-        monkeypatch.setattr(OtherArchive, "_unpacked", other)
+        monkeypatch.setattr(OtherArchive, "_read_chunk", other)
         write(connection)
 
     while_taking(ben, rewrite, monkeypatch)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from retold.archive.index.documents import documents
+from retold.archive.index.documents import make_documents
 from retold.archive.store import Store
 from retold.model.session import Session
-from retold.synchronization.user_changes import name_session, tag_session
+from retold.synchronization.user_changes import change_tags, set_title
 from support.conversation_files import FORMS, ROOT, turns, write_file
 from support.gemini_home import at, session_id
 from support.merged_archives import (
@@ -83,7 +83,7 @@ def archives(
                 for key in [key for (key,) in record.rows("SELECT key FROM sessions ORDER BY key")][
                     number::2
                 ]:
-                    tag_session(record, key, [tag for tag in tags if tag])
+                    change_tags(record, key, [tag for tag in tags if tag])
             made.append(machine.archive)
         yield Path(folder), made
 
@@ -93,7 +93,7 @@ def said(*places: Path) -> set[str]:
 
 
 def texts_of(session: Session) -> set[str]:
-    return {text for spoken in documents(session) for _, text in spoken.texts}
+    return {text for spoken in make_documents(session) for _, text in spoken.texts}
 
 
 def outlines(archive: Path) -> list[Any]:
@@ -173,7 +173,7 @@ def test_titles_of_both_stay_where_they_were_given() -> None:
     with archives([step], [step]) as (folder, (one, other)):
         for place, number, title in ((one, 1, "Ours"), (other, 1, "Theirs"), (other, 2, "Only theirs")):
             with Store(str(place), can_write=True) as record:
-                name_session(record, FORMS["claude"].key(number), title)
+                set_title(record, FORMS["claude"].key(number), title)
         both = merge_archives(folder / "both", one)
         done = import_into(both, other)
         assert (done.titles, done.refused_titles) == (1, [("Ours", "Theirs")])

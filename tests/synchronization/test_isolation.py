@@ -54,7 +54,7 @@ def poison(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             whole = getattr(agent, step)
 
             def failing(first: Any, *more: Any, whole: Any = whole, **others: Any) -> Any:
-                readings = [first] if step in ("group", "log_folder") else first
+                readings = [first] if step in ("group_key", "log_folder") else first
                 sources = [first] if step == "read" else [getattr(one, "source", one) for one in readings]
                 if any(source.path.name in names for source in sources):  # an import moves files
                     raise error("unhashable type: 'list'")
@@ -104,7 +104,7 @@ def kept_bytes(person: Person, file: Path) -> bytes:
     with Store(str(person.archive)) as record:
         asked = "SELECT originals.id FROM originals JOIN sources ON sources.id = source WHERE path = ?"
         (number,) = next(record.rows(asked, (str(file),)))
-        return record.originals.data(number)
+        return record.originals.read(number)
 
 
 def are_there(person: Person, but: set[int]) -> None:
@@ -141,7 +141,7 @@ def test_a_document_that_is_too_long_is_told_and_its_bytes_are_kept(
 
         def read(source: Any, *more: Any, whole: Any = agent.read) -> Any:
             readings = whole(source, *more)
-            return problem("too-long", "a document", source.shown) if source.path == file else readings
+            return problem("too-long", "a document", source.display_path) if source.path == file else readings
 
         monkeypatch.setattr(agent, "read", read)
     done = person.run("sync", "--json")
@@ -172,8 +172,8 @@ def test_a_file_is_read_again_by_a_reader_that_no_longer_fails(
     poison(file_of(person, POISONED))
     assert person.run("sync").code == 0
     monkeypatch.undo()
-    for module in ("found", "reader", "sync", "update", "worklist"):
-        monkeypatch.setattr(f"retold.ingest.{module}.REVISION", 99)
+    for module in ("cluster", "discovery", "plan", "run", "update"):
+        monkeypatch.setattr(f"retold.synchronization.{module}.REVISION", 99)
     assert person.run("sync").code == 0
     are_there(person, set())
 
@@ -328,7 +328,7 @@ LOGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("step", ["read", "group", "log_folder", "join"])
+@pytest.mark.parametrize("step", ["read", "group_key", "log_folder", "join"])
 @pytest.mark.parametrize("log", LOGS)
 def test_a_log_on_which_the_reader_fails_costs_no_other(
     person: Person, poison: Callable[..., None], log: str, step: str
@@ -398,7 +398,7 @@ def test_a_log_that_takes_too_long_is_put_off_where_a_project_is_excluded(
     assert (len(seconds), max(seconds) < TOO_LONG) == (4, True)
 
 
-@pytest.mark.parametrize("step", ["group", "log_folder", "join"])
+@pytest.mark.parametrize("step", ["group_key", "log_folder", "join"])
 def test_what_was_kept_of_a_log_stays_when_the_reader_fails_on_it(
     person: Person, poison: Callable[..., None], step: str
 ) -> None:
@@ -443,7 +443,7 @@ def test_a_session_that_cannot_be_written_costs_no_other(
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-@pytest.mark.parametrize("step", ["find", "clues", "limit"])
+@pytest.mark.parametrize("step", ["find_sources", "find_clues", "read_retention_limit"])
 def test_an_agent_that_fails_to_look_through_its_home_costs_no_other_agent(
     person: Person, monkeypatch: pytest.MonkeyPatch, step: str, agent: str
 ) -> None:
@@ -461,7 +461,7 @@ def test_an_agent_that_fails_to_look_through_its_home_costs_no_other_agent(
     are_there(person, set())
 
 
-@pytest.mark.parametrize("step", ["find", "clues"])
+@pytest.mark.parametrize("step", ["find_sources", "find_clues"])
 @pytest.mark.parametrize("agent", AGENTS)
 def test_files_are_present_after_a_reindex_in_which_an_agent_fails_to_look(
     person: Person, monkeypatch: pytest.MonkeyPatch, step: str, agent: str
@@ -470,7 +470,7 @@ def test_files_are_present_after_a_reindex_in_which_an_agent_fails_to_look(
         raise TypeError("unhashable type: 'list'")
 
     person.sync()
-    asked = "SELECT count(*) FROM sources WHERE NOT is_there"
+    asked = "SELECT count(*) FROM sources WHERE NOT is_present"
     for _ in range(2):
         with monkeypatch.context() as patched:
             patched.setattr(AGENTS[agent], step, fail)
@@ -492,7 +492,7 @@ def test_files_of_forgotten_sessions_are_counted_when_an_agent_fails_to_look(
     def fail(*_: Any) -> None:
         raise TypeError("unhashable type: 'list'")
 
-    monkeypatch.setattr(AGENTS["gemini"], "find", fail)
+    monkeypatch.setattr(AGENTS["gemini"], "find_sources", fail)
     done = person.run("sync", "--json")
     assert (done.code, done.objects[0]["found"], done.objects[0]["problems"]) == (0, COUNT, 1)
 

@@ -32,7 +32,7 @@ def originals(person: Person) -> dict[bytes, bool]:
     """Return the content of every original, and whether it is the latest of its file."""
     with Store(str(person.archive)) as record:
         rows = list(record.rows("SELECT id, is_latest FROM originals"))
-        return {record.originals.data(number): bool(is_latest) for number, is_latest in rows}
+        return {record.originals.read(number): bool(is_latest) for number, is_latest in rows}
 
 
 def long_talk(*prompts: str) -> list[Turn]:

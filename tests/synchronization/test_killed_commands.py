@@ -21,7 +21,7 @@ POINTS = """
 import apsw, os, signal, sys
 import retold.synchronization.run
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` ignores it for all children
-retold.ingest.sync.crew_size = lambda size: 2
+retold.synchronization.run.pool_size = lambda size: 2
 owner, role, number = os.getpid(), os.environ["ROLE"], int(os.environ["NUMBER"])
 state = {"seen": 0, "busy": False}
 def reach(*_):

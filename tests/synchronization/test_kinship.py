@@ -14,9 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from retold.model.builder import Draft, assembled
-from retold.model.session import Coverage, Kind, Message, Project, Session, SourceFile
-from retold.model.usage import Usage, totals
+from retold.model.builder import Draft, assemble_session
+from retold.model.session import Coverage, Kind, Message, Project, Session, SourceFile, Usage, sum_usage
 from retold.synchronization.user_changes import forget
 from support import fake_agent
 from support.ownership_rule import may_count, resolve_ownership
@@ -67,7 +66,7 @@ def session(
         full=entries,
         active=entries,
     )
-    return assembled(draft, "full")
+    return assemble_session(draft, "full")
 
 
 class Shelf:
@@ -118,12 +117,12 @@ def test_a_copy_belongs_to_the_session_that_began_first(*, is_reversed: bool) ->
     fork = found["made:b"]
     assert (fork.kind, fork.parent) == ("fork", "made:a")
     assert own(fork) == [message(3, 0).id]
-    assert fork.usage == totals([usage for entry in second.timeline[2:] if (usage := entry.usage)])  # type: ignore[union-attr]
+    assert fork.usage == sum_usage([usage for entry in second.timeline[2:] if (usage := entry.usage)])  # type: ignore[union-attr]
 
 
 def test_a_copy_that_says_nothing_of_its_own_took_nothing() -> None:
     found = told(session("made:a", [1, 2], 0), session("made:b", [1, 2], 5))
-    assert found["made:b"].usage == totals(())
+    assert found["made:b"].usage == sum_usage(())
     assert own(found["made:b"]) == []
 
 

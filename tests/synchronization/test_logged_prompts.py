@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from retold.agents import gemini as agent
-from retold.archive.annotations import add_tag, keep_title
-from retold.archive.queries.lookups import known_by
+from retold.archive.annotations import add_tag, write_title
+from retold.archive.queries.lookups import load_stored_session
 from retold.archive.store import Store
 from retold.model.session import Session
 from support.gemini_home import ROOT, GeminiHome, gemini, session_id, sha, user
@@ -185,7 +185,7 @@ def test_an_archive_that_lists_a_session_twice_heals_when_all_is_read_again(
     assert len(doubled) == 1
     keep_by_hand(made, doubled[0])
     with Store(str(made.folder.parent / "archive"), can_write=True) as record:
-        record.connection.execute("UPDATE answers SET answer = 0 WHERE asked = 'revision'")
+        record.connection.execute("UPDATE dependencies SET value = 0 WHERE subject = 'revision'")
         record.connection.execute("UPDATE sources SET revision = 0")
     archive = sync(made)
     assert rows(archive) == EXPECTED
@@ -211,9 +211,9 @@ def test_a_record_that_holds_many_sessions_of_one_name_has_no_lost_row(made: Gem
 def keep_by_hand(made: GeminiHome, session: Session) -> None:
     """Give a session a title and a tag."""
     with Store(str(made.folder.parent / "archive"), can_write=True) as record:
-        row = known_by(record, session.key)
+        row = load_stored_session(record, session.key)
         assert row is not None
-        keep_title(record, row[1], "Tides")
+        write_title(record, row[1], "Tides")
         add_tag(record, row[1], "sea")
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from retold.archive.store import Store
-from retold.model.rates import rates_text
+from retold.model.rates import encode_rates
 from retold.synchronization import fingerprints, prices
 from retold.synchronization import prices as prices_module
-from retold.synchronization.fingerprints import priced_by
+from retold.synchronization.fingerprints import price_source
 from support.gemini_home import GeminiHome, gemini, user
 from support.person import Person
 
@@ -136,7 +136,7 @@ def test_a_version_that_is_known_is_not_imported(ann: Person) -> None:
 
 def test_what_is_known_is_what_the_library_says() -> None:
     version = fingerprints.library_version()
-    told = json.loads(Path(prices.FILE).read_text(encoding="utf-8"))
+    told = json.loads(Path(prices.KNOWN_RATES_FILE).read_text(encoding="utf-8"))
     assert told["version"] == version
     assert prices.known_date(version) == prices_module.library_date()
     assert prices.known_date("0.0.1") is None
@@ -146,18 +146,18 @@ def test_what_is_known_is_what_the_library_says() -> None:
         known, asked = prices.known_rates(model, version), prices_module.library_rates(model)
         assert known is not None
         assert asked is not None
-        assert rates_text(known) == rates_text(asked)
+        assert encode_rates(known) == encode_rates(asked)
     for model in told["dated"]:
         for name in (f"{model}-20250929", f"{model}-20260317", f"{model}-2025", f"{model}-latest"):
             known, asked = prices.known_rates(name, version), prices_module.library_rates(name)
-            assert known is None or (asked is not None and rates_text(known) == rates_text(asked)), name
+            assert known is None or (asked is not None and encode_rates(known) == encode_rates(asked)), name
     assert prices.known_rates("claude-sonnet-4-5-20250929", version) is not None
 
 
 def test_the_version_is_the_librarys_own(tmp_path: Path) -> None:
     from importlib.metadata import version  # noqa: PLC0415 - only here
 
-    assert priced_by(str(tmp_path)) == f"genai-prices {version('genai-prices')}"
+    assert price_source(str(tmp_path)) == f"genai-prices {version('genai-prices')}"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from retold.processes import can_fork, fork
-from retold.synchronization.update import NAME, Lock
+from retold.synchronization.update import LOCK_FILE, Lock
 from support.conversation_files import FORMS, turns
 from support.person import Person
 
@@ -22,29 +22,29 @@ import os, signal, time
 from pathlib import Path
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` starts the suite with it ignored
 import retold.synchronization.run
-from retold.synchronization.cluster import Reader
-retold.ingest.sync.crew_size = lambda size: 2
-def parcel(self, job):
+from retold.synchronization.cluster import JobRunner
+retold.synchronization.run.pool_size = lambda size: 2
+def run(self, job):
     Path(os.environ["WORKERS"], str(os.getpid())).touch()
     time.sleep(600)
-Reader.parcel = parcel
+JobRunner.run = run
 """
 """Two workers that say who they are and then are busy for as long as the test takes."""
 SCRIPT = """
 import sys
 import retold.synchronization.run, retold.processes
-from retold.synchronization.update import Task, update
-retold.ingest.sync.crew_size = lambda size: 2
+from retold.synchronization.update import SyncOptions, update
+retold.synchronization.run.pool_size = lambda size: 2
 retold.processes.can_fork = lambda: False
 print("started", flush=True)
-coverage, problems = update(Task(sys.argv[1], {"HOME": sys.argv[2]}), lambda: print("waits"), lambda *_: None)
+coverage, problems = update(SyncOptions(sys.argv[1], {"HOME": sys.argv[2]}), lambda: print("waits"), lambda *_: None)
 print(coverage.new_sessions, "new")
 """
 """What a person writes in a plain script: nothing tells its first run from one by a worker."""
 SCRIPT_WITH_THREADS = """
 import pickle, sys, threading
-import retold, retold.ingest.sync
-retold.ingest.sync.crew_size = lambda size: 2
+import retold, retold.synchronization.run
+retold.synchronization.run.pool_size = lambda size: 2
 class Own: pass
 main, errors, is_over = sys.modules["__main__"], set(), threading.Event()
 def look_up():
@@ -70,8 +70,8 @@ for folder in sys.argv[1:]:
 """Two syncs at once, while another thread of the script needs the script's own classes."""
 SCRIPT_WITH_POOL = """
 import multiprocessing, sys
-import retold, retold.ingest.sync
-retold.ingest.sync.crew_size = lambda size: 2
+import retold, retold.synchronization.run
+retold.synchronization.run.pool_size = lambda size: 2
 def sync(folder):
     retold.sync(folder)
     with retold.open(folder) as archive:
@@ -225,11 +225,11 @@ def test_a_forked_process_does_not_hold_the_lock(tmp_path: Path) -> None:
         os.write(theirs, " ".join(os.readlink(link) for link in links if link.is_symlink()).encode())
 
     with Lock(str(tmp_path), lambda: None):
-        assert any(os.readlink(link) == str(tmp_path / NAME) for link in Path("/proc/self/fd").iterdir())
+        assert any(os.readlink(link) == str(tmp_path / LOCK_FILE) for link in Path("/proc/self/fd").iterdir())
         child = fork(tell)
         os.close(theirs)
         with open(ours, encoding="ascii") as pipe:
-            assert NAME not in pipe.read()
+            assert LOCK_FILE not in pipe.read()
     assert os.waitpid(child, 0)[1] == 0
 
 

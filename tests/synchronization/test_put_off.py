@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from retold.archive.store import Store
-from retold.synchronization.time_limit import TimeLimit, TooSlow
+from retold.synchronization.workers import TimeLimit, TooSlow
 from support.conversation_files import FORMS, turns
 from support.person import Person, archive_contents, table_differences
 
@@ -28,8 +28,8 @@ for agent in AGENTS.values():
             fail()
         return whole(source, *more)
     agent.read = read
-retold.ingest.sync.crew_size = lambda size: {workers}
-retold.ingest.sync.time_budget = lambda size: 1.5 if size > 100_000 else 600.0
+retold.synchronization.run.pool_size = lambda size: {workers}
+retold.synchronization.run.time_budget = lambda size: 1.5 if size > 100_000 else 600.0
 """
 """Readers that fail on one file, which is the only large one; only this file has to be read in a short time."""
 THEN = {
@@ -79,7 +79,7 @@ def kept(person: Person, file: Path) -> bytes:
     with Store(str(person.archive)) as record:
         asked = "SELECT originals.id FROM originals JOIN sources ON sources.id = source WHERE path = ?"
         (number,) = next(record.rows(asked, (str(file),)))
-        return record.originals.data(number)
+        return record.originals.read(number)
 
 
 @pytest.mark.parametrize(("then", "workers"), WAYS)

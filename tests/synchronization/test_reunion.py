@@ -9,7 +9,7 @@ from retold.archive.store import Store
 from retold.maintenance.watch import SessionWatch, WatchListener
 from retold.model.events import UserPrompt
 from retold.synchronization import run as syncing
-from retold.synchronization.update import Task
+from retold.synchronization.update import SyncOptions
 from support.conversation_files import FORMS, ROOT, as_lines, at, thread, turns, uuid
 from support.gemini_home import sha
 from support.person import Json, Person
@@ -84,7 +84,7 @@ def test_copies_of_one_name_in_many_folders_have_nothing_to_do_with_each_other(a
     ann.sync()
     with Store(str(ann.archive)) as record:
         held = dict(
-            record.rows("SELECT agent || cluster, count(*) FROM sources WHERE NOT is_beside GROUP BY 1")
+            record.rows("SELECT agent || cluster, count(*) FROM sources WHERE NOT is_companion GROUP BY 1")
         )
     assert set(held.values()) == {2}
     assert len(held) == 8
@@ -115,7 +115,7 @@ def test_a_subagent_that_comes_later_finds_its_parent(ann: Person) -> None:
 def test_what_a_new_copy_says_is_news(ann: Person, form: str) -> None:
     FORMS[form].write(ann.folder, NUMBER, turns("heron"))
     nothing = WatchListener(lambda: None, lambda _done, _size: None, lambda _: None, lambda _: None)
-    watch = SessionWatch(Task(str(ann.archive), {"HOME": str(ann.folder)}), nothing)
+    watch = SessionWatch(SyncOptions(str(ann.archive), {"HOME": str(ann.folder)}), nothing)
     watch.begin()
     kept = set(ann.sources())
     set_aside(ann, form, "heron", "vole")
@@ -134,7 +134,7 @@ def test_what_is_forgotten_before_they_are_one_leaves_nothing_behind(
     set_aside(ann, form, "heron", "vole")
     FORMS[form].write(ann.folder, NUMBER, turns("heron", "otter"))
     with monkeypatch.context() as patched:
-        patched.setattr(syncing._Sync, "_reunite", _stopped)  # noqa: SLF001 - the moment between
+        patched.setattr(syncing._Sync, "_read_merged", _stopped)  # noqa: SLF001 - the moment between
         assert ann.run("sync").code == 130
     assert ann.run("forget", "-y", key).code == 0
     ann.sync()
@@ -193,7 +193,7 @@ def test_whoever_is_stopped_before_they_are_one_mends_it_the_next_time(
     FORMS[form].write(ann.folder, NUMBER, turns("heron", "otter"))
     assert len(set(ann.sources()) - kept) == 1
     with monkeypatch.context() as patched:
-        patched.setattr(syncing._Sync, "_reunite", _stopped)  # noqa: SLF001 - the moment between
+        patched.setattr(syncing._Sync, "_read_merged", _stopped)  # noqa: SLF001 - the moment between
         assert ann.run("sync").code == 130
     ann.age()
     ann.sync()
@@ -212,8 +212,8 @@ def test_all_is_one_again_when_everything_is_read_anew(
     FORMS[form].write(ann.folder, NUMBER, turns("heron", "otter"))
     ann.sync()
     before = ann.sessions()
-    for module in ("sync", "found", "reader", "worklist", "update"):
-        monkeypatch.setattr(f"retold.ingest.{module}.REVISION", 99)
+    for module in ("cluster", "discovery", "plan", "run", "update"):
+        monkeypatch.setattr(f"retold.synchronization.{module}.REVISION", 99)
     ann.sync()
     assert ann.sessions() == before
     for path in list(ann.sources()):
@@ -244,7 +244,7 @@ def test_two_processes_find_it_out_as_one_does(ann: Person, monkeypatch: pytest.
         FORMS[form].write(ann.folder, NUMBER, turns("heron", "otter"))
         FORMS[form].write(ann.folder, NUMBER + (number + 1 << 28), turns("stoat"))
     with monkeypatch.context() as patched:
-        patched.setattr("retold.synchronization.run.crew_size", lambda _: 2)
+        patched.setattr("retold.synchronization.run.pool_size", lambda _: 2)
         ann.sync()
     alone = Person(ann.folder, ann.folder / "another")
     alone.sync()

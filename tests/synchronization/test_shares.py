@@ -15,18 +15,18 @@ pytestmark = pytest.mark.skipif(
 )
 SHORT = """
 import os
-from retold.synchronization.workers import shared_out
+from retold.synchronization.workers import run_in_processes
 
 def work(places):
     yield from ((place, os.getpid()) for place in places)
 
 print(os.getpid())
-for place, process in shared_out(work, range(6), lambda place: 64 << 20, tuple[int, int]):
+for place, process in run_in_processes(work, range(6), lambda place: 64 << 20, tuple[int, int]):
     print(place, process)
 """
 KILLED = """
 import os, signal
-from retold.synchronization.workers import shared_out
+from retold.synchronization.workers import run_in_processes
 
 parent = os.getpid()
 
@@ -36,22 +36,22 @@ def work(places):
     yield from ((place, os.getpid()) for place in places)
 
 print(parent)
-for place, process in shared_out(work, range(6), lambda place: 64 << 20, tuple[int, int]):
+for place, process in run_in_processes(work, range(6), lambda place: 64 << 20, tuple[int, int]):
     print(place, process)
 """
 UNUSED = """
 import os, time
-from retold.ingest import shares
+from retold.synchronization import workers
 
 started = []
-fork = shares.fork
-shares.fork = lambda work: started.append(fork(work)) or started[-1]
+fork = workers.fork
+workers.fork = lambda work: started.append(fork(work)) or started[-1]
 
 def work(places):
     time.sleep(300)
     yield from places
 
-begun = shares.shared_out(work, [0, 1], lambda place: 64 << 20, int)
+begun = workers.run_in_processes(work, [0, 1], lambda place: 64 << 20, int)
 assert len(started) == 2
 del begun
 try:
@@ -61,14 +61,14 @@ except ChildProcessError:
 """
 ENDLESS = """
 import os, sys, time
-from retold.synchronization.workers import shared_out
+from retold.synchronization.workers import run_in_processes
 
 def work(places):
     os.write(1, b"%d\\n" % os.getpid())  # at once, as two do it
     time.sleep(300)
     yield from places
 
-list(shared_out(work, [0, 1], lambda place: 64 << 20, int))
+list(run_in_processes(work, [0, 1], lambda place: 64 << 20, int))
 """
 
 

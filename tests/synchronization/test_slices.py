@@ -16,12 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from retold.agents.registry import NotASession
-from retold.archive.database import connected
-from retold.archive.index.writer import MARK, STEPS, WITHOUT_MESSAGES, IndexWriter
-from retold.archive.store import Store, packed
+from retold.archive.database import connect
+from retold.archive.index.writer import IndexWriter
+from retold.archive.schema import INDEX_MARK, INDEX_STEPS
+from retold.archive.store import Store, compress
 from retold.demo.home import make_home
-from retold.model.builder import Draft, assembled
-from retold.model.serialization import ENTRIES, bundled
+from retold.model.builder import Draft, assemble_session
+from retold.model.serialization import ENTRY_PACKER, bundle
 from retold.model.session import (
     Coverage,
     Entry,
@@ -31,12 +32,12 @@ from retold.model.session import (
     SourceFile,
     Text,
     ToolCall,
-    words_of,
+    prompt_words,
 )
-from retold.sessions import pages
+from retold.sessions import conversations, slices
 from retold.sessions.load import load_raw, load_session
-from retold.sessions.pages import LINE, ROOM, SessionCache, SessionTurn, load_slice
-from retold.synchronization.cluster import index_entry
+from retold.sessions.slices import LINE, SLICE_BYTES, SessionCache, SessionTurn, load_slice
+from retold.synchronization.cluster import make_index_entry
 from retold.synchronization.user_changes import forget
 from support import cases, fake_agent
 from support.conversation_files import (
@@ -54,29 +55,32 @@ from support.conversation_files import (
 )
 from support.export_inputs import NOW, generated_sessions
 from support.full_session import agent, call, user
-from support.person import Person
+from support.person import Person, renames_undone
 from support.synced_archive import SyncedArchive, sync_archive
 
 pytestmark = pytest.mark.slow
 
 FEW = 4
 """Entries in a stretch here, so that short sessions have several."""
-SIZES = ((2, ROOM), (1000, ROOM), (1000, 700))
-SHORT = "from retold.ingest import stretches\nstretches.LONG, stretches._MOST = 0, 4\n"
-NEXT_READER = "from retold.ingest import revision\nrevision.REVISION += 1\n"
+SIZES = ((2, SLICE_BYTES), (1000, SLICE_BYTES), (1000, 700))
+SHORT = """
+from retold.sessions import conversations, slices
+conversations.LONG_SESSION, slices._CHUNK_ENTRIES = 0, 4
+"""
+NEXT_READER = "from retold.synchronization import fingerprints\nfingerprints.REVISION += 1\n"
 
 
 @pytest.fixture(autouse=True)
 def all_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every session be long enough to be kept in stretches, and these be short."""
-    monkeypatch.setattr(pages, "LONG", 0)
-    monkeypatch.setattr(pages, "_MOST", FEW)
+    monkeypatch.setattr(conversations, "LONG_SESSION", 0)
+    monkeypatch.setattr(slices, "_CHUNK_ENTRIES", FEW)
 
 
 @pytest.fixture(autouse=True)
 def none_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nothing that was read whole answer for what is kept."""
-    monkeypatch.setattr(pages, "_HELD", SessionCache(-1))
+    monkeypatch.setattr(slices, "_CACHE", SessionCache(-1))
 
 
 @pytest.fixture
@@ -105,15 +109,15 @@ def check(folder: Path | str, *, is_kept: bool = True) -> list[Session]:
             with pytest.MonkeyPatch.context() as patch:
                 expected = told(load_session(record, key))
                 if is_kept and has_files:
-                    patch.setattr(pages, "load_raw", refused)
+                    patch.setattr(slices, "load_raw", refused)
                 for count, room in SIZES:
                     same(put_together(record, expected, count, room), expected)
-                assert pages.turns(record, key) == tuple(outline(expected.timeline))
-                parts = [part.session.timeline for part in pages.slices(record, key, 7)]
+                assert slices.load_turns(record, key) == tuple(outline(expected.timeline))
+                parts = [part.session.timeline for part in slices.load_slices(record, key, 7)]
                 assert tuple(chain.from_iterable(parts)) == expected.timeline
             active = told(load_session(record, key, "active"))
-            same(put_together(record, active, 5, ROOM), active)
-            assert pages.turns(record, key, "active") == tuple(outline(active.timeline))
+            same(put_together(record, active, 5, SLICE_BYTES), active)
+            assert slices.load_turns(record, key, "active") == tuple(outline(active.timeline))
             found.append(expected)
     assert found
     return found
@@ -137,7 +141,7 @@ def put_together(record: Store, whole: Session, count: int, room: int) -> Sessio
     """Return a session of its slices, each of which has to be right."""
     place = 0
     entries: list[Entry] = []
-    sizes = [len(ENTRIES.packed(entry)) for entry in whole.timeline]
+    sizes = [len(ENTRY_PACKER.pack(entry)) for entry in whole.timeline]
     while True:
         part = load_slice(record, whole.key, place, count, whole.view, room)
         assert part is not None
@@ -158,14 +162,14 @@ def put_together(record: Store, whole: Session, count: int, room: int) -> Sessio
 def outline(timeline: Iterable[Entry]) -> Iterator[SessionTurn]:
     """Yield what people said, by the rule: the words of each, and what was done until the next."""
     entries = list(timeline)
-    places = [place for place, entry in enumerate(entries) if words_of(entry) is not None]
+    places = [place for place, entry in enumerate(entries) if prompt_words(entry) is not None]
     for place, end in zip(places, [*places[1:], len(entries)], strict=False):
         message = entries[place]
         assert isinstance(message, Message)
         followed = [one for one in entries[place:end] if isinstance(one, Message)]
         calls = [part for one in followed for part in one.parts if isinstance(part, ToolCall)]
         number = sum(isinstance(one, Message) for one in entries[: place + 1])
-        line = " ".join((words_of(message) or "")[: 4 * LINE].split())[:LINE]
+        line = " ".join((prompt_words(message) or "")[: 4 * LINE].split())[:LINE]
         errors = sum(one.status == "error" for one in calls)
         yield SessionTurn(
             place, number, line, message.fate, message.at, message.own, calls=len(calls), errors=errors
@@ -233,7 +237,7 @@ def made(key: str, entries: Iterable[Entry]) -> Session:
         started_at=NOW, ended_at=NOW, status="success", sources=(SourceFile(None, key, "made", 1),),
         coverage=Coverage(1, 0), problems=(), full=timeline, active=timeline,
     )  # fmt: skip
-    return assembled(draft, "full")
+    return assemble_session(draft, "full")
 
 
 words = some.text(max_size=400)
@@ -271,7 +275,7 @@ def test_a_session_that_is_not_there(person: Person) -> None:
     person.sync()
     with Store(str(person.archive)) as record:
         assert load_slice(record, "gemini:none", 0, 10) is None
-        assert pages.turns(record, "gemini:none") == ()
+        assert slices.load_turns(record, "gemini:none") == ()
 
 
 def test_a_part_that_cannot_be(person: Person) -> None:
@@ -288,7 +292,7 @@ def test_a_huge_entry_is_a_part_of_its_own(person: Person) -> None:
     gemini_json(person.folder, 1, turns("small", "large " * 2000, "small again"))
     person.sync()
     with Store(str(person.archive)) as record:
-        part = load_slice(record, gemini_key(1), 2, 40, room=5000)
+        part = load_slice(record, gemini_key(1), 2, 40, limit=5000)
         assert part is not None
         assert len(part.session.timeline) == 1
     check(person.archive)
@@ -298,7 +302,7 @@ def test_short_sessions_are_not_kept(person: Person, monkeypatch: pytest.MonkeyP
     monkeypatch.undo()
     gemini_json(person.folder, 1, turns("one"))
     person.sync()
-    assert index_rows(person.archive, "SELECT 1 FROM stretches UNION ALL SELECT 1 FROM timelines") == []
+    assert index_rows(person.archive, "SELECT 1 FROM timeline_chunks UNION ALL SELECT 1 FROM timelines") == []
     check(person.archive, is_kept=False)
 
 
@@ -306,7 +310,7 @@ def test_a_long_session_is_kept(person: Person, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.undo()
     gemini_json(person.folder, 1, turns(*(f"{number} " * 80_000 for number in range(8))))
     person.sync()
-    assert len(index_rows(person.archive, "SELECT 1 FROM stretches")) > 8
+    assert len(index_rows(person.archive, "SELECT 1 FROM timeline_chunks")) > 8
     check(person.archive)
 
 
@@ -351,10 +355,10 @@ def test_what_stays_is_not_written_again(person: Person, form: Form) -> None:
     words = [f"word{number}" for number in range(12)]
     form.write(person.folder, 1, turns(*words))
     person.sync()
-    before = index_rows(person.archive, "SELECT id, place, seal FROM stretches ORDER BY place")
+    before = index_rows(person.archive, "SELECT id, seq, checksum FROM timeline_chunks ORDER BY seq")
     form.write(person.folder, 1, turns(*words, "more", "and more", "and yet more"))
     person.sync()
-    after = index_rows(person.archive, "SELECT id, place, seal FROM stretches ORDER BY place")
+    after = index_rows(person.archive, "SELECT id, seq, checksum FROM timeline_chunks ORDER BY seq")
     assert len(before) > 4
     assert after[: len(before) - 1] == before[:-1]
     assert len(after) > len(before)
@@ -374,13 +378,13 @@ def test_a_session_of_which_less_is_left(tmp_path: Path) -> None:
     with fake_agent.registered():
         for count in (20, 7, 8, 1, 0):
             check(put(tmp_path, [made("made:one", entries[:count])]).folder)
-            assert len(index_rows(tmp_path / "retold", "SELECT 1 FROM stretches")) == -(-count // FEW)
+            assert len(index_rows(tmp_path / "retold", "SELECT 1 FROM timeline_chunks")) == -(-count // FEW)
 
 
 TWO_WORKERS = f"""
-import retold.sessions.pages, retold.ingest.sync
-retold.ingest.stretches.LONG, retold.ingest.stretches._MOST = 0, {FEW}
-retold.ingest.sync.crew_size = lambda size: 2
+import retold.sessions.slices, retold.synchronization.run
+retold.sessions.conversations.LONG_SESSION, retold.sessions.slices._CHUNK_ENTRIES = 0, {FEW}
+retold.synchronization.run.pool_size = lambda size: 2
 """
 """The same settings in a process that may fork: here, other threads run."""
 
@@ -426,7 +430,8 @@ def test_an_index_from_before_there_were_stretches(person: Person) -> None:
         form.write(person.folder, number, turns("one", "two", "three"))
     person.age()
     person.sync()
-    for asked in ("DROP TABLE stretches", "DROP TABLE timelines", "PRAGMA user_version = 1"):
+    dropped = ("DROP TABLE stretches", "DROP TABLE timelines", "PRAGMA user_version = 1")
+    for asked in (*renames_undone(INDEX_STEPS[-1]), *dropped):
         index_rows(person.archive, asked)
     assert person.keys("two")  # which makes nothing anew
     check(person.archive, is_kept=False)
@@ -445,20 +450,22 @@ def test_a_forgotten_session_takes_its_stretches_along(person: Person, form: For
         form.write(person.folder, number, turns("one", "two", "three"))
     person.sync()
     forget(str(person.archive), [form.key(1)])
-    assert len(index_rows(person.archive, "SELECT DISTINCT session FROM stretches")) == 1
+    assert len(index_rows(person.archive, "SELECT DISTINCT session FROM timeline_chunks")) == 1
     check(person.archive)
     forget(str(person.archive), [form.key(strange)])
-    assert index_rows(person.archive, "SELECT 1 FROM stretches UNION ALL SELECT 1 FROM timelines") == []
+    assert index_rows(person.archive, "SELECT 1 FROM timeline_chunks UNION ALL SELECT 1 FROM timelines") == []
 
 
 def test_a_session_that_is_taken_out_of_the_index_takes_its_stretches_along(tmp_path: Path) -> None:
     shard = IndexWriter(str(tmp_path / "index/text-0.db"), "an id")
     session = made("made:one", [user(1, "one"), agent(2, call("x"))])
     for name in (1, 2):
-        shard.put(index_entry(session, name, b"stamp", (), is_long=True))
+        shard.put(make_index_entry(session, name, b"stamp", (), is_long=True))
     shard.remove(1)
     shard.close()
-    assert index_rows(tmp_path, "SELECT session FROM stretches UNION ALL SELECT session FROM timelines") == [
+    assert index_rows(
+        tmp_path, "SELECT session FROM timeline_chunks UNION ALL SELECT session FROM timelines"
+    ) == [
         (2,),
         (2,),
     ]
@@ -490,7 +497,7 @@ def test_nobody_names_a_forgotten_subagent(person: Person) -> None:
 
 
 def rewritten(data: bytes) -> Callable[[Path], object]:
-    told = f"UPDATE stretches SET packed = x'{packed(data).hex()}'"  # noqa: S608 - ours
+    told = f"UPDATE timeline_chunks SET packed = x'{compress(data).hex()}'"  # noqa: S608 - ours
     return lambda folder: index_rows(folder, told)
 
 
@@ -503,23 +510,23 @@ def of_index(harm: Callable[[Path], object]) -> Callable[[Path], object]:
 
 
 HARMS: dict[str, Callable[[Path], object]] = {
-    "cut short": asked("UPDATE stretches SET packed = substr(packed, 1, length(packed) / 2)"),
-    "zeros": asked("UPDATE stretches SET packed = zeroblob(80)"),
-    "nothing": asked("UPDATE stretches SET packed = x''"),
+    "cut short": asked("UPDATE timeline_chunks SET packed = substr(packed, 1, length(packed) / 2)"),
+    "zeros": asked("UPDATE timeline_chunks SET packed = zeroblob(80)"),
+    "nothing": asked("UPDATE timeline_chunks SET packed = x''"),
     "no bundle": rewritten(b"\x01"),
-    "no entries": rewritten(bundled([b"\x01"] * FEW)),
-    "empty entries": rewritten(bundled([b""] * FEW)),
-    "no JSON": rewritten(bundled([b"{"] * FEW)),
-    "too few": rewritten(bundled([])),
-    "without a beginning": asked("DELETE FROM stretches WHERE place = 0"),
-    "with a gap": asked("DELETE FROM stretches WHERE place = 4"),
-    "without an end": asked("DELETE FROM stretches WHERE place > 4"),
-    "without any": asked("DELETE FROM stretches"),
+    "no entries": rewritten(bundle([b"\x01"] * FEW)),
+    "empty entries": rewritten(bundle([b""] * FEW)),
+    "no JSON": rewritten(bundle([b"{"] * FEW)),
+    "too few": rewritten(bundle([])),
+    "without a beginning": asked("DELETE FROM timeline_chunks WHERE seq = 0"),
+    "with a gap": asked("DELETE FROM timeline_chunks WHERE seq = 4"),
+    "without an end": asked("DELETE FROM timeline_chunks WHERE seq > 4"),
+    "without any": asked("DELETE FROM timeline_chunks"),
     "not known": asked("DELETE FROM timelines"),
     "no outline": asked("UPDATE timelines SET outline = x'00'"),
     "half an outline": asked("UPDATE timelines SET outline = substr(outline, 1, length(outline) / 2)"),
-    "of another time": asked("UPDATE told SET stamp = x'00'"),
-    "no table of stretches": asked("DROP TABLE stretches"),
+    "of another time": asked("UPDATE entries SET stamp = x'00'"),
+    "no table of stretches": asked("DROP TABLE timeline_chunks"),
     "no table of timelines": asked("DROP TABLE timelines"),
     "garbage": of_index(lambda path: path.write_bytes(b"garbage" * 5000)),
     "a half": of_index(lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])),
@@ -555,14 +562,14 @@ def test_one_long_session_is_read_whole_at_a_time(person: Person, monkeypatch: p
         at_work.pop()
         return found
 
-    monkeypatch.setattr(pages, "load_raw", watched)
+    monkeypatch.setattr(slices, "load_raw", watched)
 
     def ask(_: int) -> int:
         with Store(str(person.archive)) as record:
             key = keys(record)[0][0]
-            part = pages.load_slice(record, key, 0, 3, "active")
+            part = slices.load_slice(record, key, 0, 3, "active")
             assert part is not None
-            return len(pages.turns(record, key, "active"))
+            return len(slices.load_turns(record, key, "active"))
 
     with ThreadPoolExecutor(3) as threads:
         assert set(threads.map(ask, range(6))) == {8}
@@ -570,9 +577,9 @@ def test_one_long_session_is_read_whole_at_a_time(person: Person, monkeypatch: p
 
 def test_an_index_of_before_keeps_its_stretches(tmp_path: Path) -> None:
     path = str(tmp_path / "index.db")
-    older = connected(path, MARK, STEPS[: STEPS.index(WITHOUT_MESSAGES)])
+    older = connect(path, INDEX_MARK, INDEX_STEPS[:2])
     older.execute("INSERT INTO stretches VALUES (1, 2, 3, 4, x'05', x'06')")
     older.close()
-    now = connected(path, MARK, STEPS)
-    assert list(now.execute("SELECT * FROM stretches")) == [(1, 2, 3, b"\x05", b"\x06")]
+    now = connect(path, INDEX_MARK, INDEX_STEPS)
+    assert list(now.execute("SELECT * FROM timeline_chunks")) == [(1, 2, 3, b"\x05", b"\x06")]
     now.close()

@@ -11,9 +11,9 @@ import pytest
 from retold.agents.registry import AGENTS
 from retold.archive.index import documents
 from retold.archive.store import CHUNK, Store
-from retold.reading.disk import DISK, NOWHERE, LocalDisk
-from retold.synchronization import disks
-from retold.synchronization.disks import FileChangedError, Snapshot
+from retold.reading.disk import DISK, EMPTY_DISK, LocalDisk
+from retold.synchronization import snapshot as snapshots
+from retold.synchronization.snapshot import FileChangedError, Snapshot
 from support.conversation_files import FORMS, Turn, as_lines, thread, turns, write_file
 from support.gemini_home import GeminiHome, gemini, user
 from support.person import Person
@@ -23,9 +23,9 @@ def test_a_large_file_is_kept_and_found_like_a_small_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = []
-    for name, largest in (("small", disks.LARGEST), ("large", 64)):
-        monkeypatch.setattr(disks, "LARGEST", largest)
-        monkeypatch.setattr(documents, "LARGEST", largest)
+    for name, largest in (("small", snapshots.LARGEST), ("large", 64)):
+        monkeypatch.setattr(snapshots, "LARGEST", largest)
+        monkeypatch.setattr(documents, "LARGEST_ORIGINAL", largest)
         person = Person(tmp_path / name)
         made = GeminiHome(person.folder)
         made.lines("almanac", 1, 1, [user("u1", 1, "tide table"), gemini("g1", 1, "neap")])
@@ -44,21 +44,21 @@ def test_a_large_file_is_kept_and_found_like_a_small_one(
 @pytest.fixture
 def is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every file too large to be held."""
-    monkeypatch.setattr(disks, "LARGEST", 64)
+    monkeypatch.setattr(snapshots, "LARGEST", 64)
 
 
 @pytest.mark.usefixtures("is_large")
 def test_a_file_that_is_replaced_is_read_to_its_end(tmp_path: Path) -> None:
     path = tmp_path / "session"
     path.write_bytes(b"heron " * 100)
-    disk = Snapshot(NOWHERE)
+    disk = Snapshot(EMPTY_DISK)
     reader = disk.open(str(path))
     first = reader.read(300)
     (tmp_path / "other").write_bytes(b"otter " * 100)
     os.replace(tmp_path / "other", path)
     again = disk.open(str(path))  # a second reader has a place of its own
     assert first + reader.read(1000) == again.read(1000) == b"heron " * 100
-    assert disk.files[str(path)].part(294, 12) == b"heron heron "
+    assert disk.files[str(path)].read_part(294, 12) == b"heron heron "
     assert reader.read(1) == again.read(1) == b""
 
 
@@ -66,7 +66,7 @@ def test_a_file_that_is_replaced_is_read_to_its_end(tmp_path: Path) -> None:
 def test_a_file_that_grows_is_read_up_to_where_it_ended(tmp_path: Path) -> None:
     path = tmp_path / "session"
     path.write_bytes(b"heron " * 100)
-    disk = Snapshot(NOWHERE)
+    disk = Snapshot(EMPTY_DISK)
     reader = disk.open(str(path))
     with path.open("ab") as file:
         file.write(b"otter")
@@ -78,7 +78,7 @@ def test_a_file_that_grows_is_read_up_to_where_it_ended(tmp_path: Path) -> None:
 def test_descriptors_are_given_back(tmp_path: Path) -> None:
     path = tmp_path / "session"
     path.write_bytes(b"heron " * 100)
-    disk = Snapshot(NOWHERE)
+    disk = Snapshot(EMPTY_DISK)
     disk.open(str(path)).close()
     held = _descriptors(path)
     del disk
@@ -121,7 +121,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
 
 def originals(person: Person) -> list[bytes]:
     with Store(str(person.archive)) as record:
-        return [record.originals.data(number) for (number,) in list(record.rows("SELECT id FROM originals"))]
+        return [record.originals.read(number) for (number,) in list(record.rows("SELECT id FROM originals"))]
 
 
 @pytest.mark.usefixtures("is_large")
@@ -157,9 +157,9 @@ def test_a_large_file_that_is_rewritten_in_place_is_no_mixture(
     file = FORMS["claude"].write(person.folder, 1, [Turn("asked", LONG, "answered"), *turns("otter")])
     others = [FORMS["claude"].write(person.folder, 2, turns("plover")).read_bytes()]
     contents = [file.read_bytes(), file.read_bytes().replace(b"heron", b"egret")]
-    whole, done = disks.FrozenFile.part, list[int]()
+    whole, done = snapshots.FrozenFile.read_part, list[int]()
 
-    def part(still: disks.FrozenFile, start: int, size: int) -> bytes:
+    def part(still: snapshots.FrozenFile, start: int, size: int) -> bytes:
         data = whole(still, start, size)
         is_first_chunk = still.path == str(file) and (start, size) == (0, CHUNK)
         if is_first_chunk and len(done) < times:
@@ -168,14 +168,14 @@ def test_a_large_file_that_is_rewritten_in_place_is_no_mixture(
                 rewriting.write(contents[len(done) % 2])
         return data
 
-    monkeypatch.setattr(disks.FrozenFile, "part", part)
+    monkeypatch.setattr(snapshots.FrozenFile, "read_part", part)
     result = person.run("sync", "--json")
     assert ("changed-while-read" in result.err) == (times > 1)
     (report,) = result.objects
     assert person.keys("plover") == [FORMS["claude"].key(2)]
     assert {*originals(person)} <= {*contents, *others}
     assert (report["problems"], len(originals(person))) == ((0, 2) if times == 1 else (1, 1))
-    monkeypatch.setattr(disks.FrozenFile, "part", whole)
+    monkeypatch.setattr(snapshots.FrozenFile, "read_part", whole)
     assert person.sync()["problems"] == 0
     assert {*originals(person)} == {file.read_bytes(), *others}
 
@@ -204,7 +204,7 @@ def test_a_small_file_that_is_rewritten_at_each_attempt_is_no_mixture(tmp_path: 
 
     rewrite()
     with pytest.raises(FileChangedError):
-        Snapshot(NOWHERE, here=_Restless(rewrite)).open(str(path))
+        Snapshot(EMPTY_DISK, local=_Restless(rewrite)).open(str(path))
 
 
 def test_a_small_file_that_grows_at_each_attempt_is_read(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_a_small_file_that_grows_at_each_attempt_is_read(tmp_path: Path) -> None
         with path.open("ab") as file:
             file.write(b"otter ")
 
-    found = Snapshot(NOWHERE, here=_Restless(grow)).open(str(path)).read(1000)
+    found = Snapshot(EMPTY_DISK, local=_Restless(grow)).open(str(path)).read(1000)
     assert path.read_bytes().startswith(found)
     assert found.startswith(b"heron ")
 
@@ -239,14 +239,14 @@ class _Skipping:
 def test_a_small_file_that_was_read_in_part_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "session"
     path.write_bytes(b"heron otter")
-    assert Snapshot(NOWHERE, here=_Skipping()).open(str(path)).read(1000) == b"heron otter"
+    assert Snapshot(EMPTY_DISK, local=_Skipping()).open(str(path)).read(1000) == b"heron otter"
 
 
-@pytest.mark.parametrize("largest", [64, disks.LARGEST])
+@pytest.mark.parametrize("largest", [64, snapshots.LARGEST])
 def test_a_log_that_is_rewritten_while_it_is_read_costs_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, largest: int
 ) -> None:
-    monkeypatch.setattr(disks, "LARGEST", largest)
+    monkeypatch.setattr(snapshots, "LARGEST", largest)
     person = Person(tmp_path / "ann")
     file = person.folder / ".codex/history.jsonl"
     text = as_lines([{"session_id": thread(9), "ts": 1769936400, "text": LONG}])
@@ -261,8 +261,8 @@ def test_a_log_that_is_rewritten_while_it_is_read_costs_no_other(
         return found
 
     with monkeypatch.context() as patched:
-        part, opened = disks.FrozenFile.part, LocalDisk.open
-        patched.setattr(disks.FrozenFile, "part", lambda *arguments: rewriting(part, *arguments))
+        part, opened = snapshots.FrozenFile.read_part, LocalDisk.open
+        patched.setattr(snapshots.FrozenFile, "read_part", lambda *arguments: rewriting(part, *arguments))
         patched.setattr(LocalDisk, "open", lambda *arguments: rewriting(opened, *arguments))
         done = person.run("sync", "--json")
     assert (done.code, "changed-while-read" in done.err) == (0, True), done

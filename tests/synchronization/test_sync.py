@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.store import SMALL, Store
+from retold.archive.store import SMALL_CHUNK, Store
 from retold.demo.home import make_home
 from retold.synchronization.fingerprints import REVISION
 from support.conversation_files import (
@@ -51,8 +51,8 @@ import atexit, os
 atexit.register(lambda: open(os.environ["MODULES"], "w").write(" ".join(sys.modules)))
 """
 NEXT_READER = """
-from retold.ingest import revision
-revision.REVISION += 1
+from retold.synchronization import fingerprints
+fingerprints.REVISION += 1
 """
 
 
@@ -179,7 +179,7 @@ def test_a_newer_reader_reads_everything_from_the_archive_alone(busy: Person) ->
     assert done.code == 0
     with Store(str(busy.archive)) as record:
         assert {
-            revision for (revision,) in record.rows("SELECT revision FROM sources WHERE NOT is_beside")
+            revision for (revision,) in record.rows("SELECT revision FROM sources WHERE NOT is_companion")
         } == {REVISION + 1}
     assert without_source_states(busy.sessions()) == without_source_states(before)
     assert found_by(busy) == found
@@ -325,7 +325,7 @@ def test_growth_stores_the_growth(person: Person, name: str) -> None:
         file = form.write(person.folder, 1, said[:count])
         person.sync()
         new = [length for digest, length in packed_bytes(person).items() if digest not in kept]
-        assert sum(new) <= file.stat().st_size - size + SMALL
+        assert sum(new) <= file.stat().st_size - size + SMALL_CHUNK
         kept, size = packed_bytes(person), file.stat().st_size
         assert person.keys(f"heron{count - 1}") == [form.key(1)]
         assert person.show(form.key(1))["counts"]["prompts"] == count

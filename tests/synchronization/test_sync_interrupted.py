@@ -21,28 +21,28 @@ pytestmark = pytest.mark.slow
 
 PAUSED = """
 import os, time
-import retold.synchronization.run, retold.ingest.reader
-retold.ingest.sync.crew_size = lambda size: {workers}
-read, count = retold.ingest.reader.Reader.parcel, []
-def parcel(self, job):
+import retold.synchronization.run, retold.synchronization.cluster
+retold.synchronization.run.pool_size = lambda size: {workers}
+read, count = retold.synchronization.cluster.JobRunner.run, []
+def run(self, job):
     count.append(job)
     if len(count) == 2:
         open(os.environ["REACHED"], "w").close()
         {then}
     return read(self, job)
-retold.ingest.reader.Reader.parcel = parcel
+retold.synchronization.cluster.JobRunner.run = run
 """
 BEHIND = """
 import os, time
 import retold.archive.index.writer
-commit = retold.archive.texts.Shard.commit
+commit = retold.archive.index.writer.IndexWriter.commit
 def late(self, *numbers):
     open(os.environ["REACHED"], "w").close()
     ends = time.monotonic() + 60
     while not os.path.exists(os.environ["GO"]) and time.monotonic() < ends:
         time.sleep(0.01)
     commit(self, *numbers)
-retold.archive.texts.Shard.commit = late
+retold.archive.index.writer.IndexWriter.commit = late
 """
 WAIT = """ends = time.monotonic() + 60
         while not os.path.exists(os.environ["GO"]) and time.monotonic() < ends:
@@ -54,7 +54,7 @@ apsw.connection_hooks.append(lambda connection: connection.pragma("max_page_coun
 """
 CREW = """
 import retold.synchronization.run
-retold.ingest.sync.crew_size = lambda size: {workers}
+retold.synchronization.run.pool_size = lambda size: {workers}
 """
 SMALL_FILES = """
 import atexit, resource

@@ -12,8 +12,8 @@ from support.person import Person, archive_contents, table_differences
 
 TWO_WORKERS = """
 import retold.synchronization.run
-assert retold.ingest.sync.crew_size
-retold.ingest.sync.crew_size = lambda size: 2
+assert retold.synchronization.run.pool_size
+retold.synchronization.run.pool_size = lambda size: 2
 """
 SPAWNED = f"""{TWO_WORKERS}
 import retold.processes

@@ -4,8 +4,8 @@ from bisect import bisect_right
 from itertools import chain
 
 from retold.archive.store import Store
-from retold.insights.text import placed
-from retold.sessions.pages import slices, turn_places, turns
+from retold.insights.text import place_entries
+from retold.sessions.slices import load_slices, load_turns, turn_starts
 
 
 def test_turns_have_the_same_number_in_the_archive_in_an_outline_and_in_what_is_gleaned(
@@ -14,10 +14,10 @@ def test_turns_have_the_same_number_in_the_archive_in_an_outline_and_in_what_is_
     forks = 0
     with Store(demo_env["RETOLD_HOME"]) as record:
         for session, key, kind in list(record.rows("SELECT id, key, kind FROM sessions")):
-            begins, outline = turn_places(record, session, key), turns(record, key)
-            assert begins[1:] == [turn.place for turn in outline][1:], key
-            timeline = chain.from_iterable(part.session.timeline for part in slices(record, key))
-            for one in placed(timeline):
+            begins, outline = turn_starts(record, session, key), load_turns(record, key)
+            assert begins[1:] == [turn.seq for turn in outline][1:], key
+            timeline = chain.from_iterable(part.session.timeline for part in load_slices(record, key))
+            for one in place_entries(timeline):
                 told = max(1, one.place.turn)  # nobody speaks in a subagent, which is one turn
                 assert bisect_right(begins, one.place.seq) == told, key
             forks += kind == "fork"

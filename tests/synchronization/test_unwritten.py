@@ -69,7 +69,7 @@ def kept_bytes(person: Person, file: Path) -> bytes | None:
     with Store(str(person.archive)) as record:
         asked = "SELECT originals.id FROM originals JOIN sources ON sources.id = source WHERE path = ? AND is_latest"
         found = record.row(asked, (str(file),))
-        return None if found is None else record.originals.data(found[0])
+        return None if found is None else record.originals.read(found[0])
 
 
 @pytest.mark.parametrize("is_unwritten", [False, True])
@@ -189,32 +189,32 @@ def failing(parcel: ClusterUpdate) -> ClusterUpdate:
 def test_a_session_whose_old_rows_are_back_is_not_fresh(writer: Writer, parcels: list[ClusterUpdate]) -> None:
     first, second = parcels
     writer.put(failing(first))
-    assert (writer.fresh, writer.touched, writer.born) == (set(), set(), set())
+    assert (writer.just_written, writer.changed_sessions, writer.new_sessions) == (set(), set(), set())
     writer.put(second)
     writer.put(failing(first))
-    assert (len(writer.fresh), len(writer.touched)) == (1, 1)
+    assert (len(writer.just_written), len(writer.changed_sessions)) == (1, 1)
 
 
 def test_a_session_that_is_not_removed_after_all_stays_touched(
     record: Store, writer: Writer, parcels: list[ClusterUpdate]
 ) -> None:
-    former, name = (one.sessions[0].name for one in parcels)
-    number = next(record.rows("SELECT id FROM sessions WHERE name = ?", (former,)))[0]
-    writer.touched.add(number)
+    former, name = (one.sessions[0].uid for one in parcels)
+    number = next(record.rows("SELECT id FROM sessions WHERE uid = ?", (former,)))[0]
+    writer.changed_sessions.add(number)
     writer.commit()
-    writer.put(failing(ClusterUpdate("gemini", None, [], [], former={former: name})))
-    assert writer.touched == {number}
+    writer.put(failing(ClusterUpdate("gemini", None, [], [], aliases={former: name})))
+    assert writer.changed_sessions == {number}
 
 
 def test_a_chunk_is_read_again_after_a_rollback(record: Store, writer: Writer) -> None:
     def put(text: bytes) -> None:
         packer = Packer()
         packer.add(text)
-        record.originals.put(1 << 40, packer.ended())
+        record.originals.write(1 << 40, packer.finish())
 
     writer.begin()
     put(b"one")
-    assert record.originals.data(1 << 40) == b"one"
+    assert record.originals.read(1 << 40) == b"one"
     writer.put(failing(ClusterUpdate("gemini", None, [], [])))
     put(b"two")
-    assert record.originals.data(1 << 40) == b"two"
+    assert record.originals.read(1 << 40) == b"two"

@@ -60,7 +60,7 @@ def test_secrets_stay_out_unless_they_are_asked_for(
         asked.append(is_redacted)
         return "/x/y.md", 1
 
-    monkeypatch.setattr("retold.tui.dialogs.exported", written)
+    monkeypatch.setattr("retold.tui.dialogs.export_to_folder", written)
 
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, "ctrl+e")
@@ -167,7 +167,7 @@ def test_the_doctor_tells_what_is_at_risk(demo: ArchiveQueries) -> None:
 
 
 def test_nothing_at_risk_is_told_too(small: ArchiveQueries, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retold.tui.data.checkup", lambda _: iter(()))
+    monkeypatch.setattr("retold.tui.data.run_checks", lambda _: iter(()))
     assert "Nothing is at risk" in screen_after(small, "tab", "d")
 
 
@@ -177,8 +177,8 @@ def test_an_answer_that_fails_is_told_in_its_box(
     def broken(*_: Any) -> None:
         raise RetoldError("the disk is gone")
 
-    monkeypatch.setattr("retold.tui.app.findings", broken)
-    monkeypatch.setattr("retold.tui.app.stats", broken)
+    monkeypatch.setattr("retold.tui.app.health_lines", broken)
+    monkeypatch.setattr("retold.tui.app.stats_lines", broken)
     assert "the disk is gone" in screen_after(small, "ctrl+d")
     assert "the disk is gone" in screen_after(small, "ctrl+s")
 

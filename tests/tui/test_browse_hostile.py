@@ -6,9 +6,10 @@ import pytest
 from rich.cells import cell_len
 from textual.pilot import Pilot
 
-from retold.tui.data import ArchiveQueries, StyledLine
-from retold.tui.dialogs import Report
-from retold.tui.widgets import plain, styled, wrapped
+from retold.export.text.formatting import StyledLine
+from retold.tui.data import ArchiveQueries
+from retold.tui.dialogs import ReportDialog
+from retold.tui.widgets import escape_line, make_text, wrap_line
 from support.terminal_browser import (
     HOSTILE,
     LARGE,
@@ -83,7 +84,7 @@ def test_the_title_of_a_box_is_not_markup_and_hides_nothing(hostile: ArchiveQuer
         return []
 
     async def play(pilot: Pilot[str]) -> None:
-        pilot.app.push_screen(Report("Stats: [red]tide\u200b\U000e0041[/red]", nothing))
+        pilot.app.push_screen(ReportDialog("Stats: [red]tide\u200b\U000e0041[/red]", nothing))
         await press(pilot)
         assert "Stats: [red]tide\ufffd\ufffd[/red]" in screen_text(pilot)
 
@@ -93,17 +94,17 @@ def test_the_title_of_a_box_is_not_markup_and_hides_nothing(hostile: ArchiveQuer
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_wrapped_rows_fit_and_lose_nothing_but_blanks(text: str) -> None:
     for width in (2, 7, 20, 80):
-        rows = list(wrapped(plain(text), width))
+        rows = list(wrap_line(escape_line(text), width))
         assert all(cell_len(row) <= width for row in rows)
-        assert "".join(rows).replace(" ", "") == plain(text).replace(" ", "")
+        assert "".join(rows).replace(" ", "") == escape_line(text).replace(" ", "")
 
 
 def test_controls_become_pictures() -> None:
-    assert plain("a\x1b[2J\x07\x7f\x9b\u202e\tb\n") == "a\u241b[2J\u2407\u2421\ufffd\ufffd    b\u240a"
-    assert styled([("plain", "[red]x[/red]")]).plain == "[red]x[/red]"
+    assert escape_line("a\x1b[2J\x07\x7f\x9b\u202e\tb\n") == "a\u241b[2J\u2407\u2421\ufffd\ufffd    b\u240a"
+    assert make_text([("plain", "[red]x[/red]")]).plain == "[red]x[/red]"
 
 
 def test_a_line_of_megabytes_is_wrapped_without_trouble() -> None:
-    rows = list(wrapped("ä" * 2_000_000, 80))
+    rows = list(wrap_line("ä" * 2_000_000, 80))
     assert len(rows) == 25_000
-    assert list(wrapped("", 80)) == [""]
+    assert list(wrap_line("", 80)) == [""]

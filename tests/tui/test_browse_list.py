@@ -82,7 +82,7 @@ def test_names_answer_before_the_text_was_searched(
         gate.wait(120)
         return []
 
-    monkeypatch.setattr("retold.tui.list_rows.found", slow)
+    monkeypatch.setattr("retold.tui.list_rows.search_text", slow)
 
     async def play(pilot: Pilot[str]) -> None:
         await pilot.press(*"moon")
@@ -104,9 +104,9 @@ def test_an_answer_that_comes_too_late_is_dropped(
         asked.append(typed)
         if typed == "walrus":
             first.wait(120)
-        return data.found(archive, scope, typed)
+        return data.search_text(archive, scope, typed)
 
-    monkeypatch.setattr("retold.tui.list_rows.found", answered)
+    monkeypatch.setattr("retold.tui.list_rows.search_text", answered)
 
     async def play(pilot: Pilot[str]) -> None:
         await pilot.press(*"walrus")
@@ -262,7 +262,7 @@ def test_what_goes_soon_is_not_told_over_what_was_found_meanwhile(
         may_answer.wait(120)
         return "soon deleted"
 
-    monkeypatch.setattr("retold.tui.app.warning", late)
+    monkeypatch.setattr("retold.tui.app.deletion_warning", late)
 
     async def run() -> None:
         async with Browser(small).run_test(size=(80, 24)) as pilot:

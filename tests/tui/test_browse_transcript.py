@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from retold.tui import transcript_pages
 from retold.tui.data import ArchiveQueries
-from retold.tui.transcript import TranscriptScreen
-from retold.tui.transcript_pages import ENTRIES, TranscriptPage
+from retold.tui.transcript import ENTRIES, TranscriptPage, TranscriptScreen, read_page
 from support.terminal_browser import (
     drive,
     press,
@@ -180,9 +178,9 @@ def test_a_large_conversation_does_not_keep_the_screen_from_answering(
     def slow(*asked: Any) -> TranscriptPage:
         started.set()
         gate.wait(120)
-        return transcript_pages.page(*asked)
+        return read_page(*asked)
 
-    monkeypatch.setattr("retold.tui.transcript.page", slow)
+    monkeypatch.setattr("retold.tui.transcript.read_page", slow)
 
     async def play(pilot: Pilot[str]) -> None:
         await pilot.press("enter")
@@ -212,7 +210,7 @@ def test_a_large_conversation_does_not_keep_the_list_from_moving(
         gate.wait(120)
         return [[("plain", f"preview of {match.card.title}")]]
 
-    monkeypatch.setattr("retold.tui.app.preview", slow)
+    monkeypatch.setattr("retold.tui.app.load_preview", slow)
 
     async def play(pilot: Pilot[str]) -> None:
         await pilot.press("down")

@@ -15,10 +15,9 @@ from starlette.datastructures import Headers
 from conftest import available
 from retold.archive.store import Store
 from retold.web.auth import Refusal, WebGuard
-from retold.web.page import Answer, PageRequest, Redirect
-from retold.web.page import PageRoute as WebPage
 from retold.web.pages import PAGES
-from retold.web.templating import static_address
+from retold.web.templating import Answer, PageRequest, Redirect, static_address
+from retold.web.templating import PageRoute as WebPage
 from support.chromium import OpenPage, start_chromium
 from support.one_session import QUESTION, person_with_one_session
 from support.web_page import visit_page
@@ -174,7 +173,7 @@ def test_another_site_reads_nothing_and_changes_nothing(  # noqa: PLR0913 - fixt
     with visit_page(browser, visit) as seen:
         token = seen.page.locator("body").get_attribute("data-token")
         seen.page.goto("about:blank")  # our own page would go on asking for news
-        link = visit.web.link()
+        link = visit.web.create_link()
         passes.clear()
         with lured(seen, f"http://{name}:{other_port}/") as page:
             told = page.evaluate(ATTACK, [own, token, link])
@@ -220,7 +219,7 @@ def test_a_name_that_was_made_to_lead_here_shows_nothing(
     with visit_page(browser, visit) as seen:
         seen.page.context.unroute_all()
         seen.page.goto("about:blank")  # our own page would go on asking for news
-        link = visit.web.link()
+        link = visit.web.create_link()
         passes.clear()
         rebound = f"http://{REBOUND}:{visit.web.port}"
         page = seen.page.context.new_page()

@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 
 from retold.archive.store import Store
-from retold.web.page import Answer, Download, PageRequest, PageRoute, TemplatePage
+from retold.web.templating import Answer, Download, PageRequest, PageRoute, TemplatePage
 from support.synced_archive import sync_archive
 from support.web_server import PATIENCE, Visit, run_web_server
 

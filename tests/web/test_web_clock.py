@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from retold.web.templating import ago, local_day, local_time
+from retold.web.templating import format_ago, local_day, local_time
 
 NOW = datetime(2026, 3, 20, 1, 30, tzinfo=UTC)
 
@@ -29,15 +29,15 @@ def test_how_long_ago_something_was() -> None:
         timedelta(days=15): "2026-03-05",
         timedelta(days=-3): "2026-03-23",
     }
-    assert {since: ago(NOW - since, NOW) for since in told} == told
-    assert ago(None) == ""
+    assert {since: format_ago(NOW - since, NOW) for since in told} == told
+    assert format_ago(None) == ""
 
 
 def test_days_are_those_of_the_machine(zone: str) -> None:
     is_west = zone.startswith("America")
     assert local_time(NOW) == ("2026-03-19 18:30" if is_west else "2026-03-20 15:30")
     assert local_day(NOW) == ("2026-03-19" if is_west else "2026-03-20")
-    assert ago(NOW - timedelta(hours=2), NOW) == "2 h ago"
+    assert format_ago(NOW - timedelta(hours=2), NOW) == "2 h ago"
 
 
 @pytest.mark.usefixtures("zone")
@@ -46,4 +46,4 @@ def test_times_at_the_edge_of_all_time_are_told(claimed: str) -> None:
     at = datetime.fromisoformat(claimed)
     assert local_day(at)
     assert local_time(at)
-    assert ago(at)
+    assert format_ago(at)

@@ -16,7 +16,7 @@ def visit(tmp_path: Path) -> Iterator[Visit]:
 
 
 def test_a_link_is_exchanged_for_a_cookie_once(visit: Visit) -> None:
-    link = visit.web.link().split(visit.host)[1]
+    link = visit.web.create_link().split(visit.host)[1]
     assert visit.get("/").status == 403
     entered = visit.get(link)
     assert entered.status == 200

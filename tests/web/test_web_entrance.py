@@ -35,7 +35,7 @@ def visit(ann: Person) -> Iterator[Visit]:
 
 
 def link_of(visit: Visit) -> str:
-    return visit.web.link().split(visit.host)[1]
+    return visit.web.create_link().split(visit.host)[1]
 
 
 class Clock:
@@ -52,24 +52,24 @@ class Clock:
 def test_a_link_works_for_a_minute() -> None:
     clock = Clock()
     entrance = LoginTokens(1, now=clock)
-    early, late = entrance.link_key(), entrance.link_key()
+    early, late = entrance.create_link_key(), entrance.create_link_key()
     clock.at += LASTS
-    assert entrance.is_link(early)
-    assert entrance.knows(entrance.by_link(early))
+    assert entrance.is_valid_link(early)
+    assert entrance.is_logged_in(entrance.log_in_by_link(early))
     clock.at += 0.1
-    assert not entrance.is_link(late)
-    assert entrance.by_link(late) is None
-    assert entrance.by_link(early) is None
-    assert not entrance.is_link(None)
-    assert not entrance.knows(None)
+    assert not entrance.is_valid_link(late)
+    assert entrance.log_in_by_link(late) is None
+    assert entrance.log_in_by_link(early) is None
+    assert not entrance.is_valid_link(None)
+    assert not entrance.is_logged_in(None)
 
 
 def test_only_so_many_links_and_visitors_are_remembered() -> None:
     entrance = LoginTokens(1)
-    links = [entrance.link_key() for _ in range(MOST + 1)]
-    assert entrance.by_link(links[0]) is None
-    visitors = [entrance.by_link(entrance.link_key()) for _ in range(MOST + 1)]
-    assert [entrance.knows(one) for one in visitors] == [False, *[True] * MOST]
+    links = [entrance.create_link_key() for _ in range(MOST + 1)]
+    assert entrance.log_in_by_link(links[0]) is None
+    visitors = [entrance.log_in_by_link(entrance.create_link_key()) for _ in range(MOST + 1)]
+    assert [entrance.is_logged_in(one) for one in visitors] == [False, *[True] * MOST]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ class IdleServer:
 def test_a_server_for_others_needs_a_token_that_cannot_be_guessed(
     ann: Person, monkeypatch: pytest.MonkeyPatch, token: str, code: int
 ) -> None:
-    monkeypatch.setattr("retold.web.server.Web", IdleServer)
+    monkeypatch.setattr("retold.web.server.WebServer", IdleServer)
     done = ann.run("web", "--host", "0.0.0.0", "--token", token, "--no-browser", "--no-watch")  # noqa: S104 - that is the test
     assert done.code == code
     wanted = "too short: at least 16 characters" if len(token) < 16 else "too simple: at least 6 different"
@@ -182,13 +182,13 @@ def test_tokens_cannot_be_tried_one_after_another(ann: Person) -> None:
 def test_tries_come_back_with_time() -> None:
     clock = Clock()
     entrance = LoginTokens(1, TOKEN, clock)
-    assert [entrance.may_try() for _ in range(6)] == [True] * 5 + [False]
+    assert [entrance.take_attempt() for _ in range(6)] == [True] * 5 + [False]
     clock.at += 12
-    assert [entrance.may_try() for _ in range(2)] == [True, False]
-    assert entrance.knows(entrance.by_token(TOKEN))
+    assert [entrance.take_attempt() for _ in range(2)] == [True, False]
+    assert entrance.is_logged_in(entrance.log_in_by_token(TOKEN))
     for wrong in ("", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "\ud800"):
-        assert entrance.by_token(wrong) is None
-    assert LoginTokens(1).by_token("") is None
+        assert entrance.log_in_by_token(wrong) is None
+    assert LoginTokens(1).log_in_by_token("") is None
 
 
 def test_a_form_that_is_none_is_refused_at_the_door(ann: Person) -> None:
@@ -237,16 +237,16 @@ def test_another_user_who_saw_the_link_does_not_get_in(visit: Visit) -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells whose a connection is")
 def test_the_system_tells_whose_a_connection_is(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert auth.is_told(visit.web.port)
+    assert auth.has_socket_owners(visit.web.port)
     with socket.create_connection(("127.0.0.1", visit.web.port), timeout=PATIENCE) as link:
         ends = link.getsockname(), link.getpeername()
-        assert not auth.is_of_others(*ends)
-        assert not auth.is_of_others((f"::ffff:{ends[0][0]}", ends[0][1]), ends[1])
-        assert not auth.is_of_others(*reversed(ends))
+        assert not auth.is_other_user(*ends)
+        assert not auth.is_other_user((f"::ffff:{ends[0][0]}", ends[0][1]), ends[1])
+        assert not auth.is_other_user(*reversed(ends))
         own = os.getuid()
         monkeypatch.setattr(os, "getuid", lambda: own + 1)
-        assert auth.is_of_others(*ends) is (own != 0)
-        assert not auth.is_told(visit.web.port)
+        assert auth.is_other_user(*ends) is (own != 0)
+        assert not auth.has_socket_owners(visit.web.port)
 
 
 ROWS = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -267,10 +267,10 @@ def test_a_closed_connection_is_nobodys(tmp_path: Path, monkeypatch: pytest.Monk
     tables = (str(table), str(tmp_path / "none"))
     monkeypatch.setattr(os, "getuid", lambda: 1000, raising=False)
     server = ("127.0.0.1", 0x1F90)
-    found = [auth.is_of_others(("127.0.0.1", port), server, tables) for port in range(0xC001, 0xC006)]
+    found = [auth.is_other_user(("127.0.0.1", port), server, tables) for port in range(0xC001, 0xC006)]
     assert found == [True, True, False, True, False]
-    assert auth.is_told(0x1F90, tables)
-    assert not auth.is_of_others(None, server)
+    assert auth.has_socket_owners(0x1F90, tables)
+    assert not auth.is_other_user(None, server)
 
 
 # The browser -----------------------------------------------------------------------------------------------------
@@ -284,7 +284,7 @@ def test_a_link_is_told_directly_where_no_other_user_gets_in_by_it(monkeypatch: 
         return True
 
     monkeypatch.setattr(webbrowser, "open", look)
-    assert server.open_link("http://127.0.0.1:1/enter?key=k", is_safe_to_tell=True)
+    assert server.open_link("http://127.0.0.1:1/enter?key=k", is_safe_argument=True)
     assert opened == ["http://127.0.0.1:1/enter?key=k"]
 
 
@@ -299,7 +299,7 @@ def test_elsewhere_a_file_that_only_its_owner_reads_leads_there(monkeypatch: pyt
 
     monkeypatch.setattr(webbrowser, "open", look)
     monkeypatch.setattr(server, "_LASTS", 0)
-    assert server.open_link("http://127.0.0.1:1/enter?key=k", is_safe_to_tell=False)
+    assert server.open_link("http://127.0.0.1:1/enter?key=k", is_safe_argument=False)
     assert seen[0][0] == 0
     assert "url=http://127.0.0.1:1/enter?key=k" in seen[0][1]
     assert "key=k" not in seen[1][1]
@@ -308,10 +308,10 @@ def test_elsewhere_a_file_that_only_its_owner_reads_leads_there(monkeypatch: pyt
 
 LEAD = """
 import sys, threading, time, webbrowser
-from retold.web import browser
+from retold.web import server
 opened = threading.Event()
 webbrowser.open = lambda link: print(link, flush=True) or opened.set() or True
-threading.Thread(target=browser.open_link, args=("http://x/",), kwargs={"is_safe_to_tell": False}, daemon=True).start()
+threading.Thread(target=server.open_link, args=("http://x/",), kwargs={"is_safe_argument": False}, daemon=True).start()
 opened.wait(20)
 """
 

@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from retold.web import background
-from retold.web.background import Unfinished, exported
+from retold.web.background import ExportInterrupted, run_export
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
@@ -27,7 +27,7 @@ def test_nobody_goes_on_writing_for_somebody_who_left(monkeypatch: pytest.Monkey
         monkeypatch,
         "import os, sys, time; sys.stdout.write(str(os.getpid()).ljust(70_000)); sys.stdout.flush(); time.sleep(60)",
     )
-    pieces = exported("folder", "gemini:a", ())
+    pieces = run_export("folder", "gemini:a", ())
     (first,) = islice(pieces, 1)
     writer = int(first)
     assert is_running(writer)
@@ -37,9 +37,9 @@ def test_nobody_goes_on_writing_for_somebody_who_left(monkeypatch: pytest.Monkey
 
 def test_what_broke_off_is_not_taken_for_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, "print('half'); raise SystemExit(4)")
-    pieces = exported("folder", "gemini:a", ())
+    pieces = run_export("folder", "gemini:a", ())
     assert next(pieces) == b"half\n"
-    with pytest.raises(Unfinished):
+    with pytest.raises(ExportInterrupted):
         next(pieces)
     pretend(monkeypatch, "print('all of it')")
-    assert b"".join(exported("folder", "gemini:a", ())) == b"all of it\n"  # and nobody has to wait
+    assert b"".join(run_export("folder", "gemini:a", ())) == b"all of it\n"  # and nobody has to wait

@@ -135,7 +135,7 @@ def test_changes_are_loaded_when_they_are_opened(
 def test_pages_are_whole_without_script(browser: Browser, visit: Visit, paths: dict[str, str]) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(visit.web.link())
+    page.goto(visit.web.create_link())
     page.goto(f"http://{visit.host}/spend")
     page.locator("select[name=agent]").select_option("claude")
     page.get_by_role("button", name="Show").click()

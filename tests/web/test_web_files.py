@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from retold.archive.queries.related import WHOLE
+from retold.archive.queries.related import WHOLE_PATH
 from retold.archive.store import Store
 from retold.export.html.tool_calls import MOST
-from retold.projects.matching import whole_path
+from retold.projects.matching import absolute_path
 from support.gemini_home import GeminiHome, call, gemini, user
 from support.person import Person
 from support.report_pages import archive_demo, page_links, table_rows, visible_text
@@ -120,7 +120,7 @@ def test_changes_are_counted_as_the_sessions_tell_them(person: Person, visit: Vi
                     and part["category"] == "Edit"
                     and "file_path" in part["arguments"]
                 ):
-                    told[whole_path(part["arguments"]["file_path"], session["project"]["root"])] += 1
+                    told[absolute_path(part["arguments"]["file_path"], session["project"]["root"])] += 1
     found: dict[str, int] = {}
     for number in range(3):
         page = visit.get(f"/files?page={number}").text
@@ -162,5 +162,5 @@ def record(person: Person) -> Iterator[Store]:
 @example("C:/x/a.py", "C:\\dev\\p\\")
 @example("../a.py", "/p")
 def test_sql_calls_a_file_by_the_same_path(record: Store, path: str, root: str | None) -> None:
-    asked = f"SELECT {WHOLE} FROM (SELECT ? AS path) files, (SELECT ? AS root) sessions"  # noqa: S608 - ours
-    assert record.row(asked, (path, root)) == (whole_path(path, root),)
+    asked = f"SELECT {WHOLE_PATH} FROM (SELECT ? AS path) files, (SELECT ? AS root) sessions"  # noqa: S608 - ours
+    assert record.row(asked, (path, root)) == (absolute_path(path, root),)

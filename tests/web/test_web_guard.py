@@ -15,8 +15,8 @@ from retold.archive.store import Store
 from retold.web import app as web_request
 from retold.web import auth
 from retold.web.auth import STRANGERS
-from retold.web.page import Answer, Download, PageRequest, PageRoute, Redirect
 from retold.web.pages import PAGES
+from retold.web.templating import Answer, Download, PageRequest, PageRoute, Redirect
 from support.one_session import QUESTION, person_with_one_session
 from support.web_server import PATIENCE, PageResponse, Visit, run_web_server
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from retold.maintenance.doctor.survey import survey
+from retold.maintenance.doctor.survey import make_survey
 from retold.web import background
 from support.demo_person import DemoPerson
 from support.web_server import Visit, run_web_server
@@ -162,9 +162,9 @@ def test_a_look_is_good_for_a_moment_and_renewed_when_asked(
 
     def look(env: dict[str, str]) -> object:
         looks.append(1)
-        return survey(env)
+        return make_survey(env)
 
-    monkeypatch.setattr(background, "survey", look)
+    monkeypatch.setattr(background, "make_survey", look)
     for _ in range(3):
         visit.get("/health")
     assert len(looks) == 1

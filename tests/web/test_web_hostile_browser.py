@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 
 from retold.archive.store import Store
 from retold.search.filters import Filters
-from retold.search.listing import listed
+from retold.search.listing import list_sessions
 from retold.web.pages import PAGES
 from support.chromium import NARROW
 from support.gemini_home import GeminiHome, call, gemini, user
@@ -88,7 +88,7 @@ def parameters(keys: list[str]) -> Iterator[Mapping[str, str]]:
 
 def test_every_page_is_quiet_whatever_was_said(browser: Browser, visit: Visit, ann: Person) -> None:
     with Store(str(ann.archive)) as record:
-        keys = [str(row[0]) for row in listed(record, Filters(), 100)]
+        keys = [str(row[0]) for row in list_sessions(record, Filters(), 100)]
     assert len(keys) == len(SHORT) + 1
     count = 0
     with visit_page(browser, visit, NARROW) as seen:

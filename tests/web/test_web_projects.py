@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from retold.export.text.numbers import count, money
+from retold.export.text.amounts import format_count, format_money
 from retold.web.pages.projects import EVIDENCE
 from support.gemini_home import GeminiHome, call, gemini, sha, user
 from support.person import Person
@@ -36,9 +36,9 @@ def test_all_projects_are_told(person: Person, visit: Visit) -> None:
     for row, place in zip(found, told, strict=True):
         name = place["root"] or place["hash"] or (place["native_keys"] or ["unknown"])[0]
         assert row[0].startswith(f"{name.rpartition('/')[2]} ")
-        assert row[2] == count(place["sessions"])
+        assert row[2] == format_count(place["sessions"])
         cost = costs.get(name)
-        assert row[6] == ("-" if cost is None else money(round(float(cost) * 10**12)))
+        assert row[6] == ("-" if cost is None else format_money(round(float(cost) * 10**12)))
         assert sum(int(word) for word in row[3].split()[1::2]) == place["sessions"]
 
 
@@ -50,7 +50,7 @@ def test_each_project_has_its_page(person: Person, visit: Visit) -> None:
         assert any(words in answered.text for words in EVIDENCE.values())
     place = next(one for one in person.run("projects", "--json").objects if one["root"])
     one = visit.get(f"/projects?{urlencode({'root': place['root']})}").text
-    assert summary_cards(one)["Sessions"] == count(place["sessions"])
+    assert summary_cards(one)["Sessions"] == format_count(place["sessions"])
     told = person.run("list", "--json", "--project", place["root"]).objects
     keys = [row["key"] for row in told if row["kind"] != "subagent"][:12]
     found = [link for link in page_links(section(one, "of-sessions")) if link.startswith("/session?")]

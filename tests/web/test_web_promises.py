@@ -5,9 +5,9 @@ from urllib.parse import quote
 
 import pytest
 
-from retold.archive.index.reader import kept_index
+from retold.archive.index.reader import open_shared_index
 from retold.archive.store import Store
-from retold.projects.matching import is_meant
+from retold.projects.matching import matches_project
 from support.gemini_home import GeminiHome, gemini, user
 from support.html_sessions import PIXEL
 from support.person import Person
@@ -41,11 +41,11 @@ def test_an_index_that_rests_holds_on_to_no_moment(home: GeminiHome) -> None:
     person = Person(home.folder)
     person.sync()
     with Store(str(person.archive)) as record:
-        index = kept_index(record, is_meant)
+        index = open_shared_index(record, matches_project)
         assert all(file.connection.in_transaction for file in index.files)
-        record.rest()
+        record.release_snapshot()
         assert not any(file.connection.in_transaction for file in index.files)
-        assert kept_index(record, is_meant) is index
+        assert open_shared_index(record, matches_project) is index
         assert all(file.connection.in_transaction for file in index.files)
 
 

@@ -14,7 +14,7 @@ from subprocess import run
 
 import pytest
 
-from retold.search.scan_pool import MOST, Scans
+from retold.search.scan_pool import MOST_SCANS, ScanPool
 from retold.web import app
 from support.gemini_home import GeminiHome, gemini, user
 from support.person import Person
@@ -40,7 +40,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def visit(archive: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Visit]:
-    monkeypatch.setattr(app, "Scans", partial(Scans, bound=request.param))
+    monkeypatch.setattr(app, "ScanPool", partial(ScanPool, time_limit=request.param))
     with run_web_server(str(archive)) as visit:
         visit.enter()
         yield visit
@@ -75,13 +75,13 @@ def test_a_pattern_that_never_ends_is_stopped_and_what_was_found_is_shown(visit:
 def test_other_pages_answer_while_patterns_are_looked_for(visit: Visit) -> None:
     with ThreadPoolExecutor(4) as threads:
         asked = [threads.submit(visit.get, NEVER_ENDING) for _ in range(4)]
-        wait_until_scanning(MOST)
+        wait_until_scanning(MOST_SCANS)
         running = scanners()
         assert all(visit.get(path).status == 200 for path in ("/", "/?q=sheep", "/palette?q=she") * 3)
         assert scanners() == running, "the pages had to wait for the scans"
         texts = [one.result().text for one in asked]
     stopped = ["was stopped" in text for text in texts]
-    assert sum(stopped) >= MOST
+    assert sum(stopped) >= MOST_SCANS
     assert all("was stopped" in text or "try again in a moment" in text for text in texts)
     assert scanners() == []
 
@@ -103,11 +103,11 @@ def test_what_is_looked_for_is_not_in_the_list_of_processes(visit: Visit) -> Non
     (command,) = scanners()
     connection.close()
     assert "a+" not in command
-    assert command.endswith("-m retold.query.scanner")
+    assert command.endswith("-m retold.search.scan_job")
 
 
 def test_a_scanner_whose_server_died_ends_by_itself(archive: Path) -> None:
-    code = "from retold.query import scanner; scanner.BOUND, scanner._LATER = 2.0, 2.0; scanner.main()"
+    code = "from retold.search import scan_job; scan_job.TIME_LIMIT, scan_job._LATER = 2.0, 2.0; scan_job.main()"
     folder = base64.b64encode(bytes(archive)).decode()
     job = {"text": "(a+)+$", "is_regex": True, "filters": {}, "limit": 9, "folder": folder}
     done = run(

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from retold.export.formats.registry import FORMATS
-from retold.web.session_parts import FIRST, PAGE
+from retold.web.pages.session import FIRST, PAGE
 from support.gemini_home import GeminiHome, call, gemini, user
 from support.person import Person
 from support.web_server import PageResponse, Visit, run_web_server

@@ -9,8 +9,8 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from retold.export.text.numbers import count, money, span
-from retold.export.text.table import short_number
+from retold.export.text.amounts import format_count, format_duration, format_money
+from retold.export.text.formatting import format_short_number
 from support.gemini_home import GeminiHome, call, gemini, user
 from support.person import Person
 from support.report_pages import archive_demo, page_links, section, summary_cards, table_rows
@@ -52,7 +52,7 @@ def picos(line: Json) -> int | None:
 
 def cost(line: Json) -> str:
     told = picos(line)
-    return money(told) + ("+" if line["unpriced_requests"] and told is not None else "")
+    return format_money(told) + ("+" if line["unpriced_requests"] and told is not None else "")
 
 
 def stats(person: Person, by: str, *filters: str) -> list[Json]:
@@ -83,7 +83,7 @@ def test_every_figure_is_that_of_stats(
     page = shown(visit, "/spend", period="all", since=since, until=until, **filters)
     for by in ("model", "project", "agent"):
         told = sorted(
-            (line["of"].rpartition("/")[2], count(line["usage"]["total"]), cost(line))
+            (line["of"].rpartition("/")[2], format_count(line["usage"]["total"]), cost(line))
             for line in stats(person, by, *given)
             if line["requests"]
         )
@@ -96,13 +96,13 @@ def test_every_figure_is_that_of_stats(
     lines = stats(person, "agent", *given)
     dear = [told for told in map(picos, lines) if told is not None]
     assert summary_cards(page) == {
-        "Cost": money(sum(dear) if dear else None)
+        "Cost": format_money(sum(dear) if dear else None)
         + ("+" if dear and added(lines, "unpriced_requests") else ""),
-        "Tokens": short_number(sum(line["usage"]["total"] or 0 for line in lines)),
-        "Requests": count(added(lines, "requests")),
-        "Sessions": count(added(lines, "sessions")),
-        "Prompts": count(added(lines, "prompts")),
-        "Active time": span(added(lines, "active_seconds")),
+        "Tokens": format_short_number(sum(line["usage"]["total"] or 0 for line in lines)),
+        "Requests": format_count(added(lines, "requests")),
+        "Sessions": format_count(added(lines, "sessions")),
+        "Prompts": format_count(added(lines, "prompts")),
+        "Active time": format_duration(added(lines, "active_seconds")),
     }
 
 
@@ -114,7 +114,7 @@ def test_days_are_those_of_stats(person: Person, visit: Visit) -> None:
     told = {line["of"]: line for line in stats(person, "day")}
     words: dict[str, Callable[[Json], str]] = {
         "cost": cost,
-        "tokens": lambda line: f"{count(line['usage']['total'] or 0)} tokens",
+        "tokens": lambda line: f"{format_count(line['usage']['total'] or 0)} tokens",
         "sessions": lambda line: f"{line['sessions']} session{'' if line['sessions'] == 1 else 's'}",
     }
     for measure, told_of in words.items():
@@ -150,7 +150,7 @@ def test_the_requests_behind_a_figure_come_to_it(person: Person, visit: Visit) -
             if line["requests"] <= 100:
                 assert "✓ the sum is what the report says" in told
             assert "✗" not in told
-            assert f"{count(line['requests'])} requests" in told
+            assert f"{format_count(line['requests'])} requests" in told
 
 
 def test_the_ledger_turns_its_pages(person: Person, visit: Visit) -> None:

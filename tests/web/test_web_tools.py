@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from retold.export.text.numbers import count, share, span
+from retold.export.text.amounts import format_count, format_duration, format_share
 from support.conversation_files import claude, turns
 from support.gemini_home import GeminiHome, call, gemini, user
 from support.person import Person
@@ -31,11 +31,11 @@ def visit(person: Person) -> Iterator[Visit]:
 
 def told_of(line: Json) -> list[str]:
     tool = line["tool"]
-    mean = span(tool["seconds"] / tool["timed_calls"]) if tool["timed_calls"] else "-"
-    rate = share(line["tool_errors"], line["tool_calls"])
-    counts = [count(line[name]) for name in ("tool_calls", "tool_errors")]
-    took = [mean, span(tool["slowest_seconds"])]
-    return [line["of"], tool["canonical"], "", *counts, rate, count(line["tool_retries"]), *took]
+    mean = format_duration(tool["seconds"] / tool["timed_calls"]) if tool["timed_calls"] else "-"
+    rate = format_share(line["tool_errors"], line["tool_calls"])
+    counts = [format_count(line[name]) for name in ("tool_calls", "tool_errors")]
+    took = [mean, format_duration(tool["slowest_seconds"])]
+    return [line["of"], tool["canonical"], "", *counts, rate, format_count(line["tool_retries"]), *took]
 
 
 @pytest.mark.parametrize("agent", ["", "codex"])
@@ -45,9 +45,9 @@ def test_each_tool_is_told_as_stats_tells_it(person: Person, visit: Visit, agent
     found = table_rows(section(page, "of-tools"))
     assert [row[:9] for row in found] == [told_of(line) for line in lines]
     assert summary_cards(page) == {
-        "Calls": count(sum(line["tool_calls"] for line in lines)),
-        "Failed": count(sum(line["tool_errors"] for line in lines)),
-        "Retries": count(sum(line["tool_retries"] for line in lines)),
+        "Calls": format_count(sum(line["tool_calls"] for line in lines)),
+        "Failed": format_count(sum(line["tool_errors"] for line in lines)),
+        "Retries": format_count(sum(line["tool_retries"] for line in lines)),
     }
     if agent:
         assert all(row[9] == f"{agent} {row[3]}" for row in found)
@@ -80,7 +80,7 @@ def test_one_tool_is_counted_alone(person: Person, visit: Visit) -> None:
     lines = {line["of"]: line for line in person.run("stats", "--json", "--by", "tool").objects}
     page = visit.get("/tools?period=all&tool=Bash").text
     assert [row[0] for row in table_rows(section(page, "of-tools"))] == ["Bash"]
-    assert summary_cards(page)["Failed"] == count(lines["Bash"]["tool_errors"])
+    assert summary_cards(page)["Failed"] == format_count(lines["Bash"]["tool_errors"])
     in_sessions = table_rows(section(page, "of-failing"))
     assert sum(int(row[2]) for row in in_sessions) == lines["Bash"]["tool_errors"]
     kind = visit.get("/tools?period=all&tool=shell_exec").text

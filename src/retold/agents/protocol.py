@@ -1,8 +1,9 @@
-"""What every agent's module offers, and the values that pass through it."""
+"""The Agent protocol: the functions of an agent's module, and the values that pass through them."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -11,78 +12,78 @@ from msgspec.structs import replace
 
 from retold.model.problem import Problem
 from retold.model.session import Clue, Session, SourceFile, View
-from retold.reading.disk import DISK, Disk, printable
+from retold.reading.disk import DISK, Disk, printable_path
 
 NAME = "retold"
-"""What the server, and all that comes with it, is called in every agent."""
+"""The name of the server, and of everything that belongs to it, in every agent."""
 
 
 class ToolServer(msgspec.Struct, frozen=True):
-    """How the server of tools is started: a program and its words, without a shell between."""
+    """The command that starts the server of tools, without a shell."""
 
     command: str
     arguments: tuple[str, ...]
     env: dict[str, str]
-    """Variables that say where things are: agents do not hand on all that they have."""
+    """Variables that say where things are: agents do not pass on all of theirs."""
     version: str
 
     @property
     def entry(self) -> dict[str, Any]:
-        """As every agent's settings have it."""
-        told = {"command": self.command, "args": list(self.arguments)}
-        return {**told, "env": self.env} if self.env else told
+        """The server as every agent's settings describe it."""
+        entry = {"command": self.command, "args": list(self.arguments)}
+        return {**entry, "env": self.env} if self.env else entry
 
 
 class Guide(msgspec.Struct, frozen=True):
-    """What a model is told about the tools."""
+    """Texts that tell a model about the tools."""
 
     summary: str
-    """On one line."""
+    """One line."""
     occasions: str
-    """When to use them, on one line."""
+    """When to use the tools, on one line."""
     context: str
     recall: str
-    """What to do when something is to be recalled."""
+    """What to do to recall something."""
 
-    def skill(self, signed: str, front: Sequence[str] = (), asked: str = "") -> str:
-        """Return the skill of that name, signed; an agent may want more in front, and what is asked behind."""
-        head = "\n".join(["name: recall", f"description: {self.summary} {self.occasions}", *front])
+    def skill(self, signature: str, front_matter: Sequence[str] = (), placeholder: str = "") -> str:
+        """Return the signed text of the skill `recall`, with an agent's own lines in front, and its placeholder for arguments."""
+        head = "\n".join(["name: recall", f"description: {self.summary} {self.occasions}", *front_matter])
         pieces = [
             f"---\n{head}\n---",
             self.recall,
-            *([f"What is asked: {asked}"] if asked else []),
-            f"<!-- {signed} -->",
+            *([f"What is asked: {placeholder}"] if placeholder else []),
+            f"<!-- {signature} -->",
         ]
         return "\n\n".join(pieces) + "\n"
 
 
 class AgentConnection(msgspec.Struct, frozen=True):
-    """All that an agent has to know so that it asks retold."""
+    """What an agent must know to query retold."""
 
     server: ToolServer
     guide: Guide
     hooks: dict[str, Any] | None
-    """What calls retold at the end of a session, as a file of hooks has it; None where the settings call it already."""
+    """The hooks that call retold at the end of a session, as a file of hooks; None if the settings call it already."""
 
 
 class OwnFile(msgspec.Struct, frozen=True):
-    """A file that is retold's alone."""
+    """A file that belongs to retold alone."""
 
     path: Path
     text: str
 
 
-class ListItem(msgspec.Struct, frozen=True):
-    """A text in a list in JSON settings, which has others' as well."""
+class SettingsListItem(msgspec.Struct, frozen=True):
+    """A text in a list in JSON settings that also holds other entries."""
 
     settings: Path
     keys: tuple[str, ...]
-    """Where the list is, from the outermost key on."""
+    """The path of keys to the list, the outermost first."""
     value: str
 
 
 class SettingsTable(msgspec.Struct, frozen=True):
-    """A table in TOML settings, named by two keys."""
+    """A table in TOML settings, under two keys."""
 
     settings: Path
     keys: tuple[str, str]
@@ -90,37 +91,37 @@ class SettingsTable(msgspec.Struct, frozen=True):
 
 
 class ConnectPlan(msgspec.Struct, frozen=True):
-    """What has to be written so that an agent asks retold."""
+    """The files and settings that make an agent query retold."""
 
     folder: Path
-    """The folder that is retold's alone."""
+    """The folder that belongs to retold alone."""
     files: tuple[OwnFile, ...]
-    entries: tuple[ListItem | SettingsTable, ...]
+    entries: tuple[SettingsListItem | SettingsTable, ...]
     recall: str
-    """What a person types before what is to be recalled."""
+    """What a person types in front of the thing to recall."""
     is_trust_needed: bool
-    """Whether the agent starts no server in a folder that it was not told to trust."""
+    """Whether the agent starts a server only in folders that its user trusts."""
 
 
-def signature(agent: str) -> str:
-    """Return what stands in every file of ours, so that it is known again and nobody wonders."""
+def format_signature(agent: str) -> str:
+    """Return the note in every file that retold writes, by which it recognises the file."""
     return f"Written by `retold connect {agent}`, and removed by `retold connect {agent} --remove`."
 
 
-def as_json(value: dict[str, Any]) -> str:
-    """Return a value as the text of a file."""
+def format_json(value: dict[str, Any]) -> str:
+    """Return a value as the text of a JSON file."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 class AgentHome(msgspec.Struct, frozen=True):
-    """A folder in which an agent keeps its sessions; the label tells homes of several machines apart."""
+    """A folder in which an agent keeps its sessions; the label distinguishes homes of several machines."""
 
     path: Path
     sessions: Path
-    """The folder in it that holds the sessions; usually one of its own, but it may be anywhere."""
+    """The folder that holds the sessions: usually inside the home, but it may be anywhere."""
     label: str | None = None
     disk: Disk = DISK
-    """Where all its files are read."""
+    """The disk on which all its files are read."""
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -129,107 +130,107 @@ class Source(msgspec.Struct, frozen=True):
     path: Path
     home: AgentHome | None = None
     cluster: str | None = None
-    """All files of one conversation, and of its subagents, share this; None where a file may hold many."""
+    """Shared by all files of a conversation and of its subagents; None for a file that may hold many conversations."""
 
     @property
-    def shown(self) -> str:
-        """The path, as problems and sessions tell it."""
-        return printable(self.path)
+    def display_path(self) -> str:
+        """The path as text for problems and sessions."""
+        return printable_path(self.path)
 
     @property
     def label(self) -> str | None:
-        """The label of the home that it lies in."""
+        """The label of the home of the file."""
         return None if self.home is None else self.home.label
 
-    def on(self, disk: Disk) -> "Source":
-        """Return the same file on another disk; one without a home is on this machine's."""
+    def with_disk(self, disk: Disk) -> "Source":
+        """Return the same file on another disk; a file without a home stays on this machine's disk."""
         home = self.home
         return self if home is None else replace(self, home=replace(home, disk=disk))
 
     @property
     def disk(self) -> Disk:
-        """Where the file is read, and whatever lies around it."""
+        """The disk on which the file and its neighbours are read."""
         return DISK if self.home is None else self.home.disk
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """What one file says about one conversation."""
+    """The contents of one file about one conversation."""
 
     source: Source
     format: str
     native_id: str | None
     size: int
-    """How many bytes of the file were read."""
+    """The number of bytes that were read."""
     modified_at: datetime
     state: Any
-    """What `read` folded the records into: the agent's own, passed back to it and to nobody else."""
+    """The folded records. Only the agent looks inside; `read` gets it back to go on from there."""
     problems: tuple[Problem, ...]
 
 
 def source_file(reading: Reading) -> SourceFile:
-    """Return what a session tells about one of its files."""
-    return SourceFile(reading.source.label, reading.source.shown, reading.format, reading.size)
+    """Return the description of a reading's file in a session."""
+    return SourceFile(reading.source.label, reading.source.display_path, reading.format, reading.size)
 
 
 class Ghost(msgspec.Struct, frozen=True):
-    """A file without conversation, beside the real files of the same session, which it endangers."""
+    """A file without conversation that endangers the real files of the same session."""
 
     source: Source
     native_id: str
     real: tuple[Path, ...]
 
 
-class Lost(msgspec.Struct, frozen=True):
-    """A conversation as the archive has it, to be written back."""
+class LostSession(msgspec.Struct, frozen=True):
+    """An archived conversation to restore."""
 
     session: Session
     readings: Sequence[Reading]
     files: Sequence[Source]
-    """All files of the conversation, those beside it and those of its subagents as well, where they can be read."""
+    """All readable files of the conversation, with side files and the files of its subagents."""
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Where a conversation is to be written, and how."""
+    """Where and how to write a conversation."""
 
     home: AgentHome
     root: str | None
-    """The folder of its project."""
+    """The root of the project."""
     at: datetime
     version: str | None = None
-    """Of the agent that is to find it there; None for the newest."""
+    """The version of the agent that will read it; None for the newest."""
     view: View | None = None
-    """None for what the agent had last, else this, even if the agent still has something of it."""
+    """None for the agent's last view; a view is written even if the agent still has part of the conversation."""
     is_clean: bool = False
-    """Whether what the agent would not resume well is to be written anew."""
+    """Whether to rewrite what the agent would not resume well."""
 
 
 class Addition(msgspec.Struct, frozen=True):
-    """A file to be added to a home."""
+    """A file to add to a home."""
 
     path: Path
     data: bytes = b""
     source: Source | None = None
-    """What it is a copy of, in place of data."""
+    """The file to copy, instead of data."""
 
 
-class Restored(msgspec.Struct, frozen=True):
-    """What has to be added so that an agent finds a conversation again; nothing, where it has it."""
+class RestoreAdditions(msgspec.Struct, frozen=True):
+    """The files to add so that an agent finds a conversation again; none if the agent has it."""
 
     native_id: str
-    """The id by which the agent then knows it."""
+    """The id by which the agent will know the conversation."""
     additions: tuple[Addition, ...]
-    """The conversation itself comes last."""
+    """The file of the conversation itself comes last."""
     view: View = "active"
 
 
-class RestoreRefused(msgspec.Struct, frozen=True):
-    """Why a conversation cannot be written back, in one line."""
+class RestoreRefusal(msgspec.Struct, frozen=True):
+    """The reason why a conversation cannot be restored, on one line."""
 
     why: str
 
 
 class HookCall(msgspec.Struct, frozen=True):
-    """How retold is called by an agent: as a line of the shell that the agent uses."""
+    """The command line by which an agent calls retold, for each shell."""
 
     sh: str
     powershell: str
@@ -237,58 +238,58 @@ class HookCall(msgspec.Struct, frozen=True):
 
 
 class HookPlan(msgspec.Struct, frozen=True):
-    """What has to stand in an agent's settings so that it calls retold: under `hooks`, an entry for each event."""
+    """An entry for each event under `hooks` in an agent's settings, which makes the agent call retold."""
 
     settings: Path
     events: tuple[str, ...]
     entry: dict[str, Any]
-    connected: Path | None = None
-    """Where the same stands if `connect` has put it there: a file of ours that the agent reads as well."""
+    connect_file: Path | None = None
+    """The file of hooks that `connect` writes; the agent reads it as well."""
 
 
-class Limit(msgspec.Struct, frozen=True):
-    """How long an agent keeps sessions by itself, as the settings of a home say."""
+class RetentionLimit(msgspec.Struct, frozen=True):
+    """How long an agent keeps sessions by the settings of a home."""
 
     seconds: float | None = None
-    """None: it deletes none for their age."""
+    """None if it deletes no session for its age."""
     counted_from: Literal["said", "written"] = "said"
-    """From when a session's age counts: from what was recorded last, or from when its file was written to last."""
-    spared: str | None = None
-    """A pattern, as SQLite's GLOB has it, of the names of project folders from which nothing is deleted."""
+    """The start of a session's age: the last recorded time, or the time of the last write to its file."""
+    exempt_glob: str | None = None
+    """A GLOB pattern of SQLite for names of project folders from which nothing is deleted."""
     problems: tuple[Problem, ...] = ()
-    """Settings that could not be understood; what the agent does by default is then assumed."""
+    """Settings that could not be understood; the agent's defaults are assumed instead."""
 
 
 Reason = Literal["expired", "too-many", "unloadable", "subagent", "empty", "nothing-to-resume"]
 
 
 class Threat(msgspec.Struct, frozen=True):
-    """A file that the agent is going to delete by itself."""
+    """A file that the agent is going to delete."""
 
     source: Source
     native_id: str | None
     reason: Reason
     at: datetime | None
-    """From when on, at the agent's next start; None: whenever it starts next."""
-    beside: Path | None = None
-    """The file that the reason is true of, where another draws this one along."""
+    """The agent deletes it at its first start after this time; None: at its next start."""
+    cause: Path | None = None
+    """The file that the reason applies to, if that file takes this one along."""
 
 
-class Remains(msgspec.Struct, frozen=True):
-    """Something in a home that no session is read from."""
+class Leftover(msgspec.Struct, frozen=True):
+    """Something in a home that belongs to no session that is read."""
 
     path: Path
     kind: Literal["prompts", "outputs", "unread"]
-    """Prompts, or tool outputs, of a session; or something that retold cannot read yet."""
+    """Prompts or tool outputs of a session, or something that retold cannot read yet."""
     native_id: str | None = None
     count: int = 1
-    """How many prompts or files."""
+    """The number of prompts or files."""
 
 
 class Agent(Protocol):
     """An agent is a module with these functions.
 
-    `env` is passed in; nothing here looks at the process, nor at the file system but through a Disk.
+    `env` is an argument. The functions do not look at the process, and at the file system only through a Disk.
     """
 
     NAME: str
@@ -297,63 +298,78 @@ class Agent(Protocol):
     PACKAGE: str
     """The npm package in which it comes."""
 
-    def homes(self, env: Mapping[str, str], disk: Disk = DISK) -> Iterator[AgentHome]:
-        """Where this agent keeps its sessions, whether or not the folder is there."""
+    def find_homes(self, env: Mapping[str, str], disk: Disk = DISK) -> Iterator[AgentHome]:
+        """Yield the homes in which this agent keeps its sessions, existing or not."""
 
-    def home_in(self, folder: Path, disk: Disk = DISK) -> AgentHome | None:
-        """The home that a folder is or holds: another machine's, or a backup's."""
+    def find_home(self, folder: Path, disk: Disk = DISK) -> AgentHome | None:
+        """Return the home that a folder is or contains: another machine's, or a backup's."""
 
-    def find(self, home: AgentHome) -> Iterator[Source | Problem]:
-        """Every file below the home that may hold conversations; nothing else is opened."""
+    def find_sources(self, home: AgentHome) -> Iterator[Source | Problem]:
+        """Yield every file below the home that may hold conversations; open no session."""
 
     def cluster_of(self, native_id: str) -> str:
-        """The cluster that files of a conversation with this id are in, wherever they lie."""
+        """Return the cluster of all files of a conversation with this id."""
 
-    def clues(self, home: AgentHome) -> Iterator[Clue]:
-        """What a home says about where its projects lie."""
+    def find_clues(self, home: AgentHome) -> Iterator[Clue]:
+        """Yield what the home says about the roots of projects."""
 
     def read(self, source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] | Problem:
-        """Read the file; given what an earlier call returned, only what was appended since.
+        """Read a file; given the result of an earlier call, read only what was appended since.
 
-        A file may hold several conversations; one that holds none is a Problem.
+        A file may hold several conversations. One without any is a Problem.
         """
 
-    def group(self, reading: Reading) -> str | None:
-        """A key that all readings of one conversation share; None for a scrap that only its name places."""
+    def group_key(self, reading: Reading) -> str | None:
+        """Return a key shared by all readings of one conversation; None for a scrap, which only its name assigns."""
 
     def log_folder(self, reading: Reading) -> str | None:
-        """The folder in which prompts are logged under the ids of its sessions.
+        """Return the folder whose log holds prompts under the ids of its sessions.
 
-        A logged prompt and a session below the same folder that have the same id are one conversation. None for a
-        subagent, whose prompts are not logged, and for agents whose ids need no folder.
+        A logged prompt and a session below the same folder with the same id are one conversation. None for a subagent,
+        whose prompts are not logged, and for agents whose ids need no folder.
         """
 
     def join(self, readings: Sequence[Reading], view: View = "full") -> Session:
         """Make one Session of all readings of one conversation."""
 
     def relate(self, sessions: Sequence[Session]) -> Sequence[Session]:
-        """Link parents and children among the sessions of one cluster, given back one for one, in the same order."""
+        """Link parents and children among the sessions of one cluster; return the sessions in the same order."""
 
-    def ghosts(self, home: AgentHome) -> Iterator[Ghost]:
-        """Files of a home without conversation that make the agent delete those with it."""
+    def find_ghosts(self, home: AgentHome) -> Iterator[Ghost]:
+        """Yield files without conversation that make the agent delete those with it."""
 
-    def restore(self, lost: Lost, target: Target) -> Restored | RestoreRefused:
-        """What to write so that the agent itself lists and resumes a conversation; nothing is written here."""
+    def plan_restore(self, lost: LostSession, target: Target) -> RestoreAdditions | RestoreRefusal:
+        """Return what to write so that the agent lists and resumes a conversation; write nothing."""
 
-    def resume(self, native_id: str) -> Sequence[str]:
-        """The command that goes on with a session, run in the folder of its project."""
+    def resume_command(self, native_id: str) -> Sequence[str]:
+        """Return the command that resumes a session, to be run in the root of its project."""
 
-    def hook_plan(self, home: AgentHome, call: HookCall) -> HookPlan | None:
-        """What to write into which settings, so that the agent calls retold; None where it cannot."""
+    def plan_hooks(self, home: AgentHome, call: HookCall) -> HookPlan | None:
+        """Return the hooks that make the agent call retold; None if it has no hooks."""
 
-    def connect_plan(self, home: AgentHome, connection: AgentConnection) -> ConnectPlan:
-        """What to write so that the agent asks retold for what was said before; nothing is written here."""
+    def plan_connection(self, home: AgentHome, connection: AgentConnection) -> ConnectPlan:
+        """Return what to write so that the agent queries retold for earlier conversations; write nothing."""
 
-    def limit(self, home: AgentHome) -> Limit:
-        """How long the agent keeps sessions, as the settings of a home say."""
+    def read_retention_limit(self, home: AgentHome) -> RetentionLimit:
+        """Return how long the agent keeps sessions by the settings of a home."""
 
-    def retention(self, home: AgentHome) -> Iterator[Threat]:
-        """Every file of a home that the agent will delete some day, and when; nothing is deleted here."""
+    def find_threats(self, home: AgentHome) -> Iterator[Threat]:
+        """Yield every file of a home that the agent will delete, with the reason and the time."""
 
-    def remains(self, home: AgentHome) -> Iterator[Remains]:
-        """What lies in a home of which no session is read: left of deleted ones, or not understood yet."""
+    def find_leftovers(self, home: AgentHome) -> Iterator[Leftover]:
+        """Yield things in a home of which no session is read: remains of deleted sessions, and unknown formats."""
+
+
+def load_lazily(package: str, **modules: str) -> Callable[[str], Any]:
+    """Return a `__getattr__` for a package, which imports the module of a name when the name is first used.
+
+    Each argument is a module with its names. Reading takes forty modules, finding files takes a few.
+    """
+    homes = {name: module for module, names in modules.items() for name in names.split()}
+
+    def load(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{homes[name]}"), name)
+
+    return load

@@ -1,4 +1,4 @@
-"""The agents we know, by name, and the one among them whose file something is."""
+"""The agents by name, and reading a file without knowing its agent."""
 
 import os
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
@@ -10,8 +10,7 @@ from retold.agents import NAMES
 from retold.agents.protocol import Agent, Reading, Source
 from retold.model.problem import Problem, problem
 from retold.model.session import Session, View
-from retold.reading.disk import printable
-from retold.reading.own_exports import told_sessions
+from retold.reading.disk import printable_path
 
 if TYPE_CHECKING:
     from retold.agents import claude, codex, gemini
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Agents(MutableMapping[str, Agent]):
-    """The agents by name; a module is imported when it is first asked for."""
+    """The agents by name; an agent's module is imported at its first use."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._known: dict[str, Agent | None] = dict.fromkeys(names)
@@ -48,7 +47,7 @@ AGENTS = Agents(NAMES)
 
 
 class NotASession(Exception):  # noqa: N818 - it says what the file is, not what we did wrong
-    """The file is missing or holds no conversation: the caller's mistake, with the Problem that says why."""
+    """The file is missing or holds no conversation. `problem` says why."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(f"{problem.path}: {problem.message}")
@@ -56,11 +55,13 @@ class NotASession(Exception):  # noqa: N818 - it says what the file is, not what
 
 
 def read(path: str | os.PathLike[str], view: View = "full") -> Iterator[Session]:
-    """Read a file as it is, whichever agent or export of ours wrote it, and yield its sessions; most files hold one.
+    """Read a file that any agent or export of retold wrote, and yield its sessions; most files hold one.
 
-    Raises NotASession. What is wrong inside a file never raises: it is in the sessions' `problems`.
+    Raises NotASession. Faults inside a file never raise: they are in the sessions' `problems`.
     """
-    own = told_sessions(Path(path), view)
+    from retold.reading.own_exports import read_own_export
+
+    own = read_own_export(Path(path), view)
     if isinstance(own, list):
         return iter(own)
     found = own or read_any(Path(path))
@@ -68,12 +69,14 @@ def read(path: str | os.PathLike[str], view: View = "full") -> Iterator[Session]
         raise NotASession(found)
     agent, readings = found
     if not readings:
-        raise NotASession(problem("not-a-session", "nothing was written into it yet", printable(Path(path))))
+        raise NotASession(
+            problem("not-a-session", "nothing was written into it yet", printable_path(Path(path)))
+        )
     return (agent.join([reading], view) for reading in readings)
 
 
 def read_any(path: Path) -> tuple[Agent, Sequence[Reading]] | Problem:
-    """Return the readings of the agent that recognises a file; the last refusal, if none does."""
+    """Return the first agent that recognises a file, with its readings; the last refusal if none does."""
     *others, last = AGENTS.values()
     for agent in others:
         found = agent.read(Source(path))

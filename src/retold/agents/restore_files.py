@@ -1,37 +1,41 @@
-"""A conversation written back by the files that it had, byte for byte: for agents that find a session by its file."""
+"""Restores a conversation from its own files, byte for byte, for agents that find a session by its file."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from retold.agents.protocol import Addition, Lost, Restored, RestoreRefused, Source, Target
+from retold.agents.protocol import Addition, LostSession, RestoreAdditions, RestoreRefusal, Source, Target
 
-Move = Callable[[Path], Path]
-"""Returns where a file belongs, by its place among the sessions of a home."""
+MovePath = Callable[[Path], Path]
+"""Returns the new path of a file, both relative to the sessions of a home."""
 
 
-def verbatim(lost: Lost, target: Target, move: Move = Path) -> Restored | RestoreRefused:
-    """Return the files of a conversation that a home lacks, each in the place that it had, or to which it is moved."""
+def plan_same_files(
+    lost: LostSession, target: Target, move: MovePath = Path
+) -> RestoreAdditions | RestoreRefusal:
+    """Return the files of a conversation that a home lacks, each at its old path or at the path that `move` returns."""
     if lost.session.native_id is None or lost.session.kind not in ("main", "fork"):
-        return RestoreRefused(f"{lost.session.key} is no session that can be resumed by itself")
+        return RestoreRefusal(f"{lost.session.key} is no session that can be resumed by itself")
     files = [source for source in lost.files if source.cluster is not None]
     if not files:
-        return RestoreRefused(f"nothing but prompts is left of {lost.session.key}")
-    return Restored(lost.session.native_id, tuple(_missing(files, target, move)))
+        return RestoreRefusal(f"nothing but prompts is left of {lost.session.key}")
+    return RestoreAdditions(lost.session.native_id, tuple(_select_missing(files, target, move)))
 
 
-def _missing(files: list[Source], target: Target, move: Move) -> Iterator[Addition]:
-    places: dict[Path, list[Source]] = {}
-    # The longest path first: what lies beside a session before the session itself.
+def _select_missing(files: list[Source], target: Target, move: MovePath) -> Iterator[Addition]:
+    sources_by_path: dict[Path, list[Source]] = {}
+    # The longest path first: side files of a session come before the session itself.
     for source in sorted(files, key=lambda source: -len(source.path.parts)):
-        path = _place(source, target, move)
+        path = _target_path(source, target, move)
         if path is not None and not target.home.disk.is_file(str(path)):
-            places.setdefault(path, []).append(source)
-    # Several homes may have had a file in one place: the one that went on furthest is written back.
-    return (Addition(path, source=max(held, key=_extent)) for path, held in places.items())
+            sources_by_path.setdefault(path, []).append(source)
+    # Several homes may hold a file at one path: the largest is restored.
+    return (
+        Addition(path, source=max(candidates, key=_file_extent))
+        for path, candidates in sources_by_path.items()
+    )
 
 
-def _extent(source: Source) -> tuple[int, int]:
-    """Return how much a file holds, and when it was written last."""
+def _file_extent(source: Source) -> tuple[int, int]:
     file = source.disk.open(str(source.path))
     try:
         return file.size, file.modified_ns
@@ -39,7 +43,7 @@ def _extent(source: Source) -> tuple[int, int]:
         file.close()
 
 
-def _place(source: Source, target: Target, move: Move) -> Path | None:
+def _target_path(source: Source, target: Target, move: MovePath) -> Path | None:
     home = source.home
     if home is None:
         return None

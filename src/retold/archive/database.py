@@ -1,4 +1,4 @@
-"""SQLite files: opened for their owner only, brought up to date, and what stops us told as what it is."""
+"""SQLite connections: only the owner may read the files, schemas are migrated, and errors say what a user can do."""
 
 from __future__ import annotations
 
@@ -10,95 +10,96 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-PATIENCE = 20_000
-"""Milliseconds to wait for another writer."""
-MACHINE = (
+BUSY_TIMEOUT_MS = 20_000
+"""How long to wait for another writer."""
+MACHINE_ERRORS = (
     apsw.AuthError, apsw.BusyError, apsw.CantOpenError, apsw.CorruptError, apsw.FullError, apsw.IOError, apsw.LockedError,
     apsw.NoMemError, apsw.NotADBError, apsw.PermissionsError, apsw.ReadOnlyError,
 )  # fmt: skip
-"""What SQLite tells us about the machine; all else it tells is a bug of ours."""
+"""Errors that the machine causes. Any other error of SQLite is a bug in retold."""
 
 
-_WRONG_CONTENT = (apsw.SQLITE_IOERR_SHORT_READ, apsw.SQLITE_IOERR_CORRUPTFS, apsw.SQLITE_IOERR_DATA)
-"""Errors of reading that are about what a file holds: it ends early, or a checksum differs."""
+_CONTENT_ERRORS = (apsw.SQLITE_IOERR_SHORT_READ, apsw.SQLITE_IOERR_CORRUPTFS, apsw.SQLITE_IOERR_DATA)
+"""Errors of reading that are about the content of a file: it ends early, or a checksum differs."""
 
 
 class RetoldError(Exception):
-    """The machine stopped us: told in one line, exit code 4.
+    """The machine stopped us: one line for the user, exit code 4.
 
-    No OSError: whoever reads a session's file must not take a damaged archive for a file that cannot be opened.
+    It is no OSError: code that reads a session's file must not take a damaged archive for a file that cannot be opened.
     """
 
 
 class DamagedError(RetoldError):
-    """A file is not what we wrote; it is left as it is."""
+    """The content of a file is not what retold wrote. The file stays as it is."""
 
 
 class IndexDamagedError(DamagedError):
-    """A file of the text index is missing or broken; it can be made anew."""
+    """A file of the text index is missing or broken. The index can be made again."""
 
 
 class NewerVersionError(RetoldError):
-    """A later version wrote the file."""
+    """A later version of retold wrote the file."""
 
 
-def connection_to(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
-    """Return a connection to a file, whatever bytes its path is made of."""
-    name = sqlite_name(path)
+def open_connection(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
+    """Return a connection to a file; its path may be any bytes."""
+    name = sqlite_path(path)
     return apsw.Connection(name, flags=flags if name == path else flags | apsw.SQLITE_OPEN_URI)
 
 
-def sqlite_name(path: str) -> str:
-    """Return a path as SQLite takes it: as a URI where it is no UTF-8."""
+def sqlite_path(path: str) -> str:
+    """Return a path as SQLite takes it: as a URI if it is not UTF-8."""
     try:
         path.encode()
     except UnicodeEncodeError:
-        from urllib.parse import quote  # nobody else pays for it
+        from urllib.parse import quote  # rarely needed
 
         return f"file://{quote(os.fsencode(os.path.abspath(path)))}"
     return path
 
 
-def connected(path: str, mark: int, steps: Sequence[str]) -> apsw.Connection:
-    """Return a connection to a file of ours, made if there is none, with every step of its schema taken."""
-    if not is_made(path):
-        _make(path)
+def connect(path: str, mark: int, steps: Sequence[str]) -> apsw.Connection:
+    """Return a connection to a database, created if missing and migrated."""
+    if not has_database(path):
+        _create_file(path)
     try:
-        connection = connection_to(path)
-        connection.set_busy_timeout(PATIENCE)
-        _bring_up(connection, path, mark, steps)
+        connection = open_connection(path)
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        migrate(connection, path, mark, steps)
     except apsw.Error as error:
         raise as_retold_error(error, path) from error
     return connection
 
 
-def reading(path: str, mark: int, steps: Sequence[str], patience: int = PATIENCE) -> apsw.Connection:
-    """Return a connection that only reads; raises FileNotFoundError where nothing was made yet."""
-    if not is_made(path):
+def connect_read_only(
+    path: str, mark: int, steps: Sequence[str], patience: int = BUSY_TIMEOUT_MS
+) -> apsw.Connection:
+    """Return a connection that only reads; raises FileNotFoundError if there is no database yet."""
+    if not has_database(path):
         raise FileNotFoundError(path)
     try:
-        connection = connection_to(path)
+        connection = open_connection(path)
         connection.set_busy_timeout(patience)
-        if _version(connection, path, mark, steps) < len(steps):
-            _bring_up(connection, path, mark, steps)
+        migrate(connection, path, mark, steps)
         connection.execute("PRAGMA query_only = 1")
     except (apsw.ReadOnlyError, apsw.CantOpenError) as error:
-        connection = _untouched(path, mark, steps, error)
+        connection = _connect_without_writing(path, mark, steps, error)
     except apsw.Error as error:
         raise as_retold_error(error, path) from error
     return connection
 
 
-def is_log_emptied(connection: apsw.Connection) -> bool:
-    """Write the log of changes into the file and empty it; tell whether that was possible."""
+def empty_log(connection: apsw.Connection) -> bool:
+    """Write the write-ahead log into the file and empty it; return whether that was possible."""
     is_busy, *_ = next(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
     return not is_busy
 
 
-def is_made(path: str) -> bool:
-    """Tell whether there is a database that is not empty; raises Damaged where only its log of changes is left.
+def has_database(path: str) -> bool:
+    """Return whether there is a database that is not empty; raises DamagedError if only its write-ahead log is left.
 
-    SQLite would delete the log without a word.
+    SQLite would delete that log silently.
     """
     try:
         if os.path.getsize(path):
@@ -114,25 +115,27 @@ def is_made(path: str) -> bool:
     return False
 
 
-def _untouched(path: str, mark: int, steps: Sequence[str], error: apsw.Error) -> apsw.Connection:
-    """Return a connection to a file that nobody may write, or in a folder where nobody may: nothing is put beside it."""
-    for connect in _ways(path):
+def _connect_without_writing(
+    path: str, mark: int, steps: Sequence[str], error: apsw.Error
+) -> apsw.Connection:
+    """Return a connection to a file or folder that may not be written; SQLite creates no file beside it."""
+    for connect in _read_only_connections(path):
         try:
             connection = connect()
             if _version(connection, path, mark, steps) == len(steps):
                 return connection
-        except (apsw.ReadOnlyError, apsw.CantOpenError):  # SQLite would have its own files beside it
+        except (apsw.ReadOnlyError, apsw.CantOpenError):  # SQLite would create files beside it
             continue
         except apsw.Error as later:
             raise as_retold_error(later, path) from later
     raise as_retold_error(error, path) from error
 
 
-def _ways(path: str) -> Iterator[Callable[[], apsw.Connection]]:
-    """Yield how to open a file only to read it; as one that never changes if nothing waits to be written into it."""
+def _read_only_connections(path: str) -> Iterator[Callable[[], apsw.Connection]]:
+    """Yield functions that open a file to read it; the last opens it as immutable, if no write-ahead log is pending."""
     from pathlib import Path
 
-    yield lambda: connection_to(path, apsw.SQLITE_OPEN_READONLY)
+    yield lambda: open_connection(path, apsw.SQLITE_OPEN_READONLY)
     wal = f"{path}-wal"
     is_settled = not os.path.exists(wal) or not os.path.getsize(wal)
     if is_settled and not os.access(os.path.dirname(path) or ".", os.W_OK):
@@ -140,9 +143,9 @@ def _ways(path: str) -> Iterator[Callable[[], apsw.Connection]]:
         yield lambda: apsw.Connection(f"{Path(path).absolute().as_uri()}?immutable=1", flags=flags)
 
 
-def _make(path: str) -> None:
+def _create_file(path: str) -> None:
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    # SQLite gives the files beside it the same permissions.
+    # SQLite gives its log and shared memory the same permissions.
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
 
 
@@ -157,9 +160,9 @@ def _version(connection: apsw.Connection, path: str, mark: int, steps: Sequence[
     return int(version)
 
 
-def take_steps(connection: apsw.Connection, steps: Sequence[str]) -> None:
-    """Take steps of a schema, with the functions that they call."""
-    from retold.archive.keyed_hashes import keyed_hash  # few connections take a step
+def run_migrations(connection: apsw.Connection, steps: Sequence[str]) -> None:
+    """Run steps of a schema, with the SQL functions that they call."""
+    from retold.archive.annotations import keyed_hash  # few connections migrate
 
     function: Callable[..., bytes] = keyed_hash
     connection.create_scalar_function("keyed_hash", function, 2, deterministic=True)
@@ -167,7 +170,8 @@ def take_steps(connection: apsw.Connection, steps: Sequence[str]) -> None:
         connection.execute(step)
 
 
-def _bring_up(connection: apsw.Connection, path: str, mark: int, steps: Sequence[str]) -> None:
+def migrate(connection: apsw.Connection, path: str, mark: int, steps: Sequence[str]) -> None:
+    """Run the steps that a database lacks, in one transaction."""
     if _version(connection, path, mark, steps) == len(steps):
         return
     if connection.pragma("journal_mode") != "wal":
@@ -175,29 +179,30 @@ def _bring_up(connection: apsw.Connection, path: str, mark: int, steps: Sequence
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have done it meanwhile.
-        take_steps(connection, steps[_version(connection, path, mark, steps) :])
+        run_migrations(connection, steps[_version(connection, path, mark, steps) :])
         connection.pragma("application_id", mark)
         connection.pragma("user_version", len(steps))
         connection.execute("COMMIT")
-    except BaseException:  # Ctrl-C too: half a step must not wait for whoever asks next
+    except BaseException:  # Ctrl-C too: no half step may stay open
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
 
 
-def index_trouble(error: apsw.Error, path: str) -> RetoldError:
-    """Return an error about a file of the text index; as damage, after which it is made again, only where its content is wrong.
+def as_index_error(error: apsw.Error, path: str) -> RetoldError:
+    """Return an error about a file of the text index.
 
-    A full disk, a quota, a limit of the file's size, a broken cable: the file may be whole.
+    It is an IndexDamagedError, after which the index is made again, only if the content is wrong. After a full disk, a quota or a
+    broken cable the file may be whole.
     """
     is_content = isinstance(error, apsw.CorruptError | apsw.NotADBError | apsw.SQLError)
-    if is_content or getattr(error, "extendedresult", 0) in _WRONG_CONTENT:
+    if is_content or getattr(error, "extendedresult", 0) in _CONTENT_ERRORS:
         return IndexDamagedError(f"{path} is damaged ({error})")
     return as_retold_error(error, path)
 
 
 def as_retold_error(error: apsw.Error, path: str) -> RetoldError:
-    """Return an error of SQLite's as what a person can do about it."""
+    """Return an error of SQLite with what a user can do about it."""
     match error:
         case apsw.CorruptError() | apsw.NotADBError():
             return DamagedError(

@@ -1,8 +1,9 @@
-"""The prices that were used, and what requests cost by them."""
+"""The ledger: prices of models, the cost of requests, and sums for reports."""
 
 from __future__ import annotations
 
-from retold.model.report import dollars_text
+from retold.model import FIGURES
+from retold.model.report import format_dollars
 
 TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
@@ -14,77 +15,76 @@ if TYPE_CHECKING:
     from retold.model.rates import Figures
 
     Price = Callable[[str | None, int | None, Figures], int | None]
-    """What a request to a model at a time cost."""
+    """Returns what a request to a model at a time cost, in millionths of a millionth of a dollar."""
 
 
 PRICED_BY, PRICED_ON = "priced by", "priced on"
-"""Facts: where the prices come from, and from which day they are."""
-_FIGURES = "input, cached, cache_write, output, reasoning, tool, total, cache_write_1h"
+"""Facts: the source of the prices, and the day that they are of."""
 
 
-def kept_rates(record: Store) -> dict[str, str | None]:
+def load_rates(store: Store) -> dict[str, str | None]:
     """Return the prices that were used, by model."""
-    return dict(record.rows("SELECT model, told FROM rates"))
+    return dict(store.rows("SELECT model, prices FROM rates"))
 
 
-def keep_rates(record: Store, model: str, told: str | None) -> None:
-    """Keep the prices of a model, or that it has none."""
-    record.connection.execute("INSERT OR REPLACE INTO rates VALUES (?, ?)", (model, told))
+def write_rates(store: Store, model: str, prices: str | None) -> None:
+    """Write the prices of a model; None says that it has none."""
+    store.connection.execute("INSERT OR REPLACE INTO rates VALUES (?, ?)", (model, prices))
 
 
-def drop_rates(record: Store) -> None:
-    """Let all models be looked up anew."""
-    record.connection.execute("DELETE FROM rates")
+def delete_rates(store: Store) -> None:
+    """Delete all prices, so that they are looked up again."""
+    store.connection.execute("DELETE FROM rates")
 
 
-def reprice(record: Store, price: Price) -> Iterator[int]:
-    """Price all requests anew; yield the sessions in which one costs another thing than before."""
-    asked = f"SELECT session, name, picos, model, at, {_FIGURES} FROM requests ORDER BY session"  # noqa: S608 - ours
+def reprice(store: Store, price: Price) -> Iterator[int]:
+    """Price all requests again; yield the sessions in which a price has changed."""
+    sql = f"SELECT session, uid, picos, model, at, {', '.join(FIGURES)} FROM requests ORDER BY session"  # noqa: S608 - ours
     changed: dict[tuple[int, int], int | None] = {}
-    for session, name, picos, model, at, *figures in record.rows(asked):
+    for session, uid, picos, model, at, *figures in store.rows(sql):
         if (cost := price(model, at, figures)) != picos:
-            changed[session, name] = cost
-    told = [(cost, *which) for which, cost in changed.items()]
-    record.connection.executemany("UPDATE requests SET picos = ? WHERE session = ? AND name = ?", told)
+            changed[session, uid] = cost
+    rows = [(cost, *request) for request, cost in changed.items()]
+    store.connection.executemany("UPDATE requests SET picos = ? WHERE session = ? AND uid = ?", rows)
     return iter({session for session, _ in changed})
 
 
-def cost_of(record: Store, session: int) -> str | None:
-    """Return what the own requests of a session cost that have a price, in dollars; None if none has."""
-    asked = "SELECT sum(micros), sum(picos) FROM spent WHERE session = ?"
-    micros, picos = next(record.rows(asked, (session,)))
-    return None if micros is None else dollars_text(micros * 1_000_000 + picos)
+def load_cost(store: Store, session: int) -> str | None:
+    """Return what the own requests of a session cost, in dollars; None if none has a price."""
+    sql = "SELECT sum(micros), sum(picos) FROM request_sums WHERE session = ?"
+    micros, picos = next(store.rows(sql, (session,)))
+    return None if micros is None else format_dollars(micros * 1_000_000 + picos)
 
 
-TABLES = ("spent", "used", "worked")
+SUM_TABLES = ("request_sums", "tool_sums", "activity_sums")
 QUARTER = 900_000_000
 """Microseconds."""
-AWAY = 300_000_000
-"""Microseconds: a longer silence is a pause, and no work."""
+LONGEST_PAUSE = 300_000_000
+"""Microseconds: a longer silence is no work."""
 _START = "(SELECT unixepoch(started_at) * 1000000 FROM sessions WHERE id = ?1)"
-SPENT = f"""
-INSERT INTO spent SELECT
+REQUEST_SUMS = f"""
+INSERT INTO request_sums SELECT
     session, coalesce(at, (SELECT unixepoch(started_at) * 1000000 FROM sessions WHERE id = session)) / {QUARTER}, model,
     estimated, count(*), sum(picos IS NULL), sum(input), sum(cached), sum(cache_write), sum(output), sum(reasoning), sum(tool),
     sum(total), sum(cache_write_1h), sum(picos / 1000000), sum(picos % 1000000)
 FROM requests WHERE own AND {{}} GROUP BY 1, 2, 3, 4
 """  # noqa: S608 - ours
-"""What was spent, by the sessions that a condition means."""
-_SPENT = SPENT.format("session = ?1")
+"""Inserts the sums of requests of the sessions that a condition selects."""
+_REQUEST_SUMS = REQUEST_SUMS.format("session = ?1")
 _CALLS = """
 SELECT coalesce(tool_calls.at, messages.at) AS at, model, tool, canonical, status = 'error' AS is_error, took_ms,
-    coalesce(lag(status) OVER (PARTITION BY tool ORDER BY seq, place) = 'error', 0) AS is_retry
+    coalesce(lag(status) OVER (PARTITION BY tool ORDER BY seq, position) = 'error', 0) AS is_retry
 FROM tool_calls JOIN messages USING (session, seq) WHERE session = ?1 AND NOT copied
 """
-_USED = f"""
-INSERT INTO used SELECT
+_TOOL_SUMS = f"""
+INSERT INTO tool_sums SELECT
     ?1, coalesce(at, {_START}) / {QUARTER}, model, tool, canonical, count(*), sum(is_error), sum(is_retry),
     count(took_ms), sum(took_ms), max(took_ms)
 FROM ({_CALLS}) GROUP BY 2, 3, 4, 5
 """  # noqa: S608 - ours
-_WORKED = f"""
-INSERT INTO worked SELECT
-    ?1, coalesce(at, {_START}) / {QUARTER}, sum(is_prompt), sum(iif(gap BETWEEN 0 AND {AWAY}, gap, 0)) / 1000,
+_ACTIVITY_SUMS = f"""
+INSERT INTO activity_sums SELECT
+    ?1, coalesce(at, {_START}) / {QUARTER}, sum(is_prompt), sum(iif(gap BETWEEN 0 AND {LONGEST_PAUSE}, gap, 0)) / 1000,
     sum(is_compaction), sum(is_call), sum(is_error), sum(is_retry)
 FROM (
     SELECT *, at - lag(at) OVER (ORDER BY at) AS gap
@@ -97,14 +97,14 @@ FROM (
 """  # noqa: S608 - ours
 
 
-def roll_up(connection: apsw.Connection, session: int) -> None:
-    """Make the sums of a session anew."""
-    for table in TABLES:
+def rebuild_sums(connection: apsw.Connection, session: int) -> None:
+    """Replace the sums of a session."""
+    for table in SUM_TABLES:
         connection.execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608 - ours
-    add_up(connection, session)
+    insert_sums(connection, session)
 
 
-def add_up(connection: apsw.Connection, session: int) -> None:
-    """Make the sums of a session that has none."""
-    for asked in (_SPENT, _USED, _WORKED):
-        connection.execute(asked, (session,))
+def insert_sums(connection: apsw.Connection, session: int) -> None:
+    """Insert the sums of a session that has none."""
+    for sql in (_REQUEST_SUMS, _TOOL_SUMS, _ACTIVITY_SUMS):
+        connection.execute(sql, (session,))

@@ -1,7 +1,7 @@
-"""Relations of all sessions in the archive: parents and children, and what one copied from another.
+"""Relations of sessions: parents and children, and what one copied from another.
 
-What several sessions hold belongs to the earliest of them; those whose own file calls it a copy come last. Only sessions
-that changed, and those that share something with them, are updated.
+A message or request that several sessions have belongs to the earliest of them; those whose own file calls it a copy come last.
+Only sessions that changed, and those that share something with them, are updated.
 """
 
 import json
@@ -11,193 +11,181 @@ from typing import Any
 
 import msgspec
 
-from retold.archive.annotations import tags
-from retold.archive.ledger import cost_of, roll_up
-from retold.archive.queries.lookups import renamed_keys
-from retold.archive.store import Store, packed_summary, summary_of
-from retold.model.report import FIGURES
-from retold.model.usage import LARGEST, stored_figure
+from retold.archive.annotations import load_session_tags
+from retold.archive.ledger import load_cost, rebuild_sums
+from retold.archive.queries.lookups import load_renamed_keys
+from retold.archive.store import Store, pack_summary, unpack_summary
+from retold.model import FIGURES
+from retold.model.session import LARGEST_INTEGER, clamp_figure
 
 _SHARED = """
-SELECT one.name, one.session, one.seq, messages.copied = 1 FROM {0} one
+SELECT one.uid, one.session, one.seq, messages.copied = 1 FROM {0} one
 JOIN messages ON messages.session = one.session AND messages.seq = one.seq
-WHERE one.name IN (SELECT name FROM {0} WHERE session IN (SELECT id FROM temp.touched) AND name IS NOT NULL)
+WHERE one.uid IN (SELECT uid FROM {0} WHERE session IN (SELECT id FROM temp.changed) AND uid IS NOT NULL)
 AND (
-    EXISTS (SELECT 1 FROM {0} other WHERE other.name = one.name AND other.session < one.session)
-    OR EXISTS (SELECT 1 FROM {0} other WHERE other.name = one.name AND other.session > one.session)
+    EXISTS (SELECT 1 FROM {0} other WHERE other.uid = one.uid AND other.session < one.session)
+    OR EXISTS (SELECT 1 FROM {0} other WHERE other.uid = one.uid AND other.session > one.session)
 )
 ORDER BY one.session, one.seq
 """
-"""Names that several sessions hold. The index of names finds other sessions without a look at each row of a session that has one name many times."""
+"""Uids that several sessions have. The index of uids finds other sessions without a look at each row of a session that has one
+uid many times.
+"""
 _HOLDERS = """
-INSERT OR IGNORE INTO temp.touched SELECT DISTINCT session FROM {0} WHERE name IN (
-    SELECT name FROM {0} WHERE session IN (SELECT id FROM temp.touched) AND name IS NOT NULL
+INSERT OR IGNORE INTO temp.changed SELECT DISTINCT session FROM {0} WHERE uid IN (
+    SELECT uid FROM {0} WHERE session IN (SELECT id FROM temp.changed) AND uid IS NOT NULL
 )
 """
-"""Whoever holds something of a touched session is told anew as well, and that with all that it holds of others."""
+"""Adds the sessions that share something with a changed session: they are updated with everything that they share."""
 _SPECIAL = """
 SELECT id FROM sessions WHERE key <> read_key
 OR parent IN (SELECT read_key FROM sessions above WHERE above.read_key <> above.key)
-OR name IN (SELECT name FROM tags UNION SELECT name FROM names)
+OR uid IN (SELECT uid FROM tags UNION SELECT uid FROM titles)
 OR evidence IN ('none', 'guessed') AND hash IN (SELECT hash FROM roots)
-OR id IN (SELECT session FROM session_sources JOIN sources ON sources.id = source WHERE NOT is_there)
+OR id IN (SELECT session FROM session_sources JOIN sources ON sources.id = source WHERE NOT is_present)
 """
-"""Sessions whose row is not all that their files say."""
+"""Sessions whose row differs from what their files say."""
 _REQUESTS = f"""
 SELECT own, copied = 1, {", ".join(f"requests.{figure}" for figure in FIGURES)}
 FROM requests JOIN messages USING (session, seq) WHERE session = ?
 """  # noqa: S608 - ours
 """The requests of a session: whether they count there, whether its file calls them copies, and their figures."""
-_FIELDS = "id, name, key, read_kind, read_parent, read_title, root, native_key, hash, evidence, usage"
+_FIELDS = "uid, key, read_kind, read_parent, read_title, root, native_key, hash, evidence, usage"
 
 
-class Shares(msgspec.Struct):
-    """What one session holds of others: who owns the first of it, its copied messages, and its copied requests."""
+class SharedParts(msgspec.Struct):
+    """Parts of one session that belong to others."""
 
-    elder: int | None = None
+    origin: int | None = None
+    """The owner of the first shared message."""
     messages: list[int] = []
+    """By their seq."""
     requests: list[int] = []
+    """By their uid."""
 
 
-def resolve_relations(record: Store, touched: Iterable[int], fresh: Collection[int] = ()) -> None:
-    """Tell sessions what they are to others; fresh ones only if they are anything."""
-    ask = record.connection.execute
-    ask("CREATE TEMP TABLE IF NOT EXISTS touched (id INTEGER PRIMARY KEY)")
-    ask("DELETE FROM temp.touched")
-    record.connection.executemany(
-        "INSERT OR IGNORE INTO temp.touched VALUES (?)", [(one,) for one in touched]
-    )
+def resolve_relations(store: Store, changed: Iterable[int], just_written: Collection[int] = ()) -> None:
+    """Write the relations of changed sessions; a session that was just written needs it only if it has some."""
+    execute = store.connection.execute
+    execute("CREATE TEMP TABLE IF NOT EXISTS changed (id INTEGER PRIMARY KEY)")
+    execute("DELETE FROM temp.changed")
+    store.connection.executemany("INSERT OR IGNORE INTO temp.changed VALUES (?)", [(one,) for one in changed])
     for table in ("messages", "requests"):
-        ask(_HOLDERS.format(table))
-    concerned = {one for (one,) in ask("SELECT id FROM temp.touched")}
-    shares = _shares(record, concerned)
-    _mark(record, concerned, shares)
-    keys, renamed = _keys(record), renamed_keys(record)
-    special = {one for (one,) in ask(_SPECIAL)}
+        execute(_HOLDERS.format(table))
+    concerned = {one for (one,) in execute("SELECT id FROM temp.changed")}
+    shared = _find_shared_parts(store, concerned)
+    _mark_copies(store, concerned, shared)
+    keys = dict(execute("SELECT id, key FROM sessions"))
+    renamed = load_renamed_keys(store)
+    special = {one for (one,) in execute(_SPECIAL)}
     for session in sorted(concerned):
-        if session not in fresh or session in shares:
-            roll_up(record.connection, session)
-        if session not in fresh or session in special or session in shares:
-            _tell(record, session, shares.get(session, Shares()), keys, renamed)
-    _tell_parents(record, concerned)
+        if session not in just_written or session in shared:
+            rebuild_sums(store.connection, session)
+        if session not in just_written or session in special or session in shared:
+            _write_relations(store, session, shared.get(session, SharedParts()), keys, renamed)
+    _write_children(store, concerned)
 
 
-def _keys(record: Store) -> dict[int, str]:
-    return dict(record.connection.execute("SELECT id, key FROM sessions"))
-
-
-def _shares(record: Store, concerned: Collection[int]) -> dict[int, Shares]:
-    """Return what sessions hold of others."""
-    found: defaultdict[int, Shares] = defaultdict(Shares)
+def _find_shared_parts(store: Store, concerned: Collection[int]) -> dict[int, SharedParts]:
+    """Return the parts of sessions that belong to others, by session."""
+    found: defaultdict[int, SharedParts] = defaultdict(SharedParts)
     for table in ("messages", "requests"):
-        rows = list(record.connection.execute(_SHARED.format(table)))
-        owners = _owners(record, rows)
-        for name, session, seq, _ in rows:
+        rows = list(store.connection.execute(_SHARED.format(table)))
+        owners = _find_owners(store, rows)
+        for uid, session, seq, _ in rows:
             if session not in concerned:
                 continue
-            shares = found[session]
-            if owners[name] != session:
+            shared = found[session]
+            if owners[uid] != session:
                 if table == "requests":
-                    shares.requests.append(name)
+                    shared.requests.append(uid)
                     continue
-                shares.messages.append(seq)
-                shares.elder = owners[name] if shares.elder is None else shares.elder
+                shared.messages.append(seq)
+                shared.origin = owners[uid] if shared.origin is None else shared.origin
     return dict(found)
 
 
-def _owners(record: Store, rows: Iterable[tuple[Any, ...]]) -> dict[int, int]:
-    """Return the owner of everything that several sessions hold: the earliest that does not call it a copy."""
+def _find_owners(store: Store, rows: Iterable[tuple[int, int, int, int]]) -> dict[int, int]:
+    """Return the owner of each shared uid: the earliest session that does not call it a copy."""
     holders = sorted({session for _, session, _, _ in rows})
     # Without its Z, a time to the millisecond sorts before one to the microsecond.
-    asked = "SELECT rtrim(started_at, 'Z'), rtrim(ended_at, 'Z'), read_key FROM sessions WHERE id = ?"
+    sql = "SELECT rtrim(started_at, 'Z'), rtrim(ended_at, 'Z'), read_key FROM sessions WHERE id = ?"
     order = {
-        session: (*map(str, record.connection.execute(asked, (session,)).fetchone() or ()), session)
+        session: (*map(str, store.connection.execute(sql, (session,)).fetchone() or ()), session)
         for session in holders
     }
-    owners: dict[int, tuple[Any, ...]] = {}
-    for name, session, _, is_copy in rows:
+    owners: dict[int, Any] = {}
+    for uid, session, _, is_copy in rows:
         claim = (is_copy, *order[session])
-        owners[name] = min(owners.get(name, claim), claim)
-    return {name: claim[-1] for name, claim in owners.items()}
+        owners[uid] = min(owners.get(uid, claim), claim)
+    return {uid: claim[-1] for uid, claim in owners.items()}
 
 
-def _mark(record: Store, concerned: Iterable[int], shares: Mapping[int, Shares]) -> None:
-    ask, many = record.connection.execute, record.connection.executemany
+def _mark_copies(store: Store, concerned: Iterable[int], shared: Mapping[int, SharedParts]) -> None:
+    execute, many = store.connection.execute, store.connection.executemany
     for session in concerned:
-        ask("UPDATE messages SET copied = 0 WHERE session = ? AND copied = 2", (session,))
-        ask("UPDATE requests SET own = 1 WHERE session = ? AND own = 0", (session,))
-    for session, held in shares.items():
-        many(
-            "UPDATE messages SET copied = 2 WHERE session = ? AND seq = ? AND copied = 0",
-            [(session, seq) for seq in held.messages],
-        )
-        many(
-            "UPDATE requests SET own = 0 WHERE session = ? AND name = ?",
-            [(session, name) for name in held.requests],
-        )
+        execute("UPDATE messages SET copied = 0 WHERE session = ? AND copied = 2", (session,))
+        execute("UPDATE requests SET own = 1 WHERE session = ? AND own = 0", (session,))
+    for session, parts in shared.items():
+        sql = "UPDATE messages SET copied = 2 WHERE session = ? AND seq = ? AND copied = 0"
+        many(sql, [(session, seq) for seq in parts.messages])
+        sql = "UPDATE requests SET own = 0 WHERE session = ? AND uid = ?"
+        many(sql, [(session, uid) for uid in parts.requests])
 
 
-def _tell(
-    record: Store, session: int, shares: Shares, keys: Mapping[int, str], renamed: Mapping[str, str]
+def _write_relations(
+    store: Store, session: int, shared: SharedParts, keys: Mapping[int, str], renamed: Mapping[str, str]
 ) -> None:
-    """Write what a session is to others into its row and its JSON form."""
-    ask = record.connection.execute
-    found = ask(f"SELECT {_FIELDS} FROM sessions WHERE id = ?", (session,)).fetchone()  # noqa: S608 - ours
-    if found is None:
+    """Write the relations of a session into its row and its JSON form."""
+    execute = store.connection.execute
+    row = execute(f"SELECT {_FIELDS} FROM sessions WHERE id = ?", (session,)).fetchone()  # noqa: S608 - ours
+    if row is None:
         return
-    _, name, key, kind, parent, read_title, root, native_key, project_hash, evidence, usage = found
+    uid, key, kind, parent, read_title, root, native_key, project_hash, evidence, usage = row
     parent = renamed.get(parent, parent)
-    if shares.elder is not None and kind == "main" and parent is None:
-        kind, parent = "fork", keys[shares.elder]
+    if shared.origin is not None and kind == "main" and parent is None:
+        kind, parent = "fork", keys[shared.origin]
     if root is None or evidence == "guessed":
-        proven = ask("SELECT root FROM roots WHERE hash = ?", (project_hash,)).get
+        proven = execute("SELECT root FROM roots WHERE hash = ?", (project_hash,)).get
         root, evidence = (proven, "hash") if proven is not None else (root, evidence)
-    told = _summary(record, session)
-    told |= {"key": key, "kind": kind, "parent": parent}
-    told["project"] = {"root": root, "native_key": native_key, "hash": project_hash, "evidence": evidence}
-    told["usage"] = _settled_usage(record, session, json.loads(usage))
-    told["cost_usd"] = cost_of(record, session)
-    told["tags"] = tags(record, name)
-    own_title = ask("SELECT title FROM names WHERE name = ?", (name,)).get
-    told["title"] = own_title or read_title
-    told["children"] = [child for child in told["children"] if _is_key(record, child)]
-    _tell_sources(record, session, told["sources"])
-    ask(
+    is_key = "SELECT 1 FROM sessions WHERE key = ?"
+    own_title = execute("SELECT title FROM titles WHERE uid = ?", (uid,)).get
+    summary = _load_summary(store, session)
+    summary |= {
+        "key": key,
+        "kind": kind,
+        "parent": parent,
+        "project": {"root": root, "native_key": native_key, "hash": project_hash, "evidence": evidence},
+        "usage": _settled_usage(store, session, json.loads(usage)),
+        "cost_usd": load_cost(store, session),
+        "tags": load_session_tags(store, uid),
+        "title": own_title or read_title,
+        "children": [child for child in summary["children"] if execute(is_key, (child,)).get],
+    }
+    _mark_missing_sources(store, session, summary["sources"])
+    total = clamp_figure(summary["usage"]["total"], LARGEST_INTEGER)
+    execute(
         "UPDATE sessions SET kind = ?, parent = ?, root = ?, evidence = ?, title = ?, total = ? WHERE id = ?",
-        (
-            kind,
-            parent,
-            root,
-            evidence,
-            told["title"],
-            stored_figure(told["usage"]["total"], LARGEST),
-            session,
-        ),
+        (kind, parent, root, evidence, summary["title"], total, session),
     )
-    _keep_summary(record, session, told)
+    _write_summary(store, session, summary)
 
 
-def _is_key(record: Store, key: str) -> bool:
-    return record.row("SELECT 1 FROM sessions WHERE key = ?", (key,)) is not None
-
-
-def _tell_sources(record: Store, session: int, sources: Iterable[dict[str, Any]]) -> None:
-    """Tell of a session's files whether they are still there."""
-    gone = set(_gone(record, session))
+def _mark_missing_sources(store: Store, session: int, sources: Iterable[dict[str, Any]]) -> None:
+    """Set whether each of a session's files is still there."""
+    sql = "SELECT path FROM sources JOIN session_sources ON source = id WHERE session = ? AND NOT is_present"
+    missing = {
+        path.decode("utf-8", "replace") if isinstance(path, bytes) else path
+        for (path,) in store.connection.execute(sql, (session,))
+    }
     for source in sources:
         if source["state"] != "earlier":
-            source["state"] = "gone" if source["path"] in gone else "present"
+            source["state"] = "gone" if source["path"] in missing else "present"
 
 
-def _gone(record: Store, session: int) -> Iterable[str]:
-    asked = "SELECT path FROM sources JOIN session_sources ON source = id WHERE session = ? AND NOT is_there"
-    for (path,) in record.connection.execute(asked, (session,)):
-        yield path.decode("utf-8", "replace") if isinstance(path, bytes) else path
-
-
-def _settled_usage(record: Store, session: int, usage: dict[str, Any]) -> dict[str, Any]:
-    """Return a session's totals without the requests of other sessions, and with copied ones that it alone holds."""
-    rows = list(record.rows(_REQUESTS, (session,)))
+def _settled_usage(store: Store, session: int, usage: dict[str, Any]) -> dict[str, Any]:
+    """Return a session's totals without requests of other sessions, and with copied ones that no other session has."""
+    rows = list(store.rows(_REQUESTS, (session,)))
     lost = [figures for own, is_copy, *figures in rows if not own and not is_copy]
     adopted = [figures for own, is_copy, *figures in rows if own and is_copy]
     if not lost and not adopted:
@@ -207,50 +195,50 @@ def _settled_usage(record: Store, session: int, usage: dict[str, Any]) -> dict[s
         return {**dict.fromkeys(usage), "requests": 0, "estimated": False}
     settled = {
         figure: _settled_figure(
-            usage.get(figure), _known(lost, place), _known(adopted, place), _known(own, place)
+            usage.get(figure), _known(lost, index), _known(adopted, index), _known(own, index)
         )
-        for place, figure in enumerate(FIGURES)
+        for index, figure in enumerate(FIGURES)
     }
     known = {figure: value for figure, value in settled.items() if figure in usage or value is not None}
     return {**usage, **known, "requests": usage["requests"] - len(lost) + len(adopted)}
 
 
-def _known(requests: Iterable[Sequence[int | None]], place: int) -> list[int]:
-    return [figure for request in requests if (figure := request[place]) is not None]
+def _known(requests: Iterable[Sequence[int | None]], index: int) -> list[int]:
+    return [figure for request in requests if (figure := request[index]) is not None]
 
 
 def _settled_figure(
     whole: int | None, lost: Sequence[int], adopted: Sequence[int], own: Sequence[int]
 ) -> int | None:
-    """Return a sum without what was lost and with what was adopted; None where no own request tells this figure."""
+    """Return a total without lost requests and with adopted ones; None if no own request has this figure."""
     if (whole is None or lost) and not own:
         return None
     return None if whole is None and not adopted else (whole or 0) - sum(lost) + sum(adopted)
 
 
-def _tell_parents(record: Store, concerned: Collection[int]) -> None:
-    """Name the children of every session that has some, where it or one of them is concerned."""
-    ask = record.connection.execute
+def _write_children(store: Store, concerned: Collection[int]) -> None:
+    """Write the children of each session that has some, if it or one of them is concerned."""
+    execute = store.connection.execute
     families: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
-    asked = "SELECT parent, key, id FROM sessions WHERE kind = 'subagent' AND parent IS NOT NULL ORDER BY rtrim(started_at, 'Z'), key"
-    for parent, key, member in ask(asked):
+    sql = "SELECT parent, key, id FROM sessions WHERE kind = 'subagent' AND parent IS NOT NULL ORDER BY rtrim(started_at, 'Z'), key"
+    for parent, key, member in execute(sql):
         families[parent].append((key, member))
     for parent, members in families.items():
-        session = ask("SELECT id FROM sessions WHERE key = ?", (parent,)).get
+        session = execute("SELECT id FROM sessions WHERE key = ?", (parent,)).get
         is_concerned = session in concerned or any(member in concerned for _, member in members)
         if session is None or not is_concerned:
             continue
-        summary, children = _summary(record, session), [key for key, _ in members]
+        summary, children = _load_summary(store, session), [key for key, _ in members]
         if summary["children"] != children:
-            _keep_summary(record, session, {**summary, "children": children})
+            _write_summary(store, session, {**summary, "children": children})
 
 
-def _summary(record: Store, session: int) -> dict[str, Any]:
-    found = next(record.rows("SELECT packed FROM summaries WHERE session = ?", (session,)))
-    told: dict[str, Any] = json.loads(summary_of(found[0]))
-    return told
+def _load_summary(store: Store, session: int) -> dict[str, Any]:
+    found = next(store.rows("SELECT packed FROM summaries WHERE session = ?", (session,)))
+    summary: dict[str, Any] = json.loads(unpack_summary(found[0]))
+    return summary
 
 
-def _keep_summary(record: Store, session: int, told: dict[str, Any]) -> None:
-    packed = packed_summary(json.dumps(told, ensure_ascii=False, separators=(",", ":")))
-    record.connection.execute("UPDATE summaries SET packed = ? WHERE session = ?", (packed, session))
+def _write_summary(store: Store, session: int, summary: dict[str, Any]) -> None:
+    packed = pack_summary(json.dumps(summary, ensure_ascii=False, separators=(",", ":")))
+    store.connection.execute("UPDATE summaries SET packed = ? WHERE session = ?", (packed, session))

@@ -1,4 +1,4 @@
-"""A session as the rows that are kept of it: a value that a worker makes and the one writer writes."""
+"""The rows that the archive keeps of a session: a worker makes them, and the writer writes them."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,23 +10,41 @@ from typing import Any
 import msgspec
 
 from retold.archive.store import as_text
-from retold.model.report import FIGURES
-from retold.model.serialization import encoded, summary_json, time_text
-from retold.model.session import Entry, Message, Session, ToolCall, is_spoken, touched
-from retold.model.usage import MOST, Request, Totals, Usage, micros, stored_figure, totals
+from retold.model import FIGURES
+from retold.model.serialization import encode_summary, encode_tree, format_utc
+from retold.model.session import (
+    MOST_TOKENS,
+    Entry,
+    Message,
+    Request,
+    Session,
+    ToolCall,
+    Totals,
+    Usage,
+    clamp_figure,
+    is_spoken,
+    sum_usage,
+    to_micros,
+    touched_paths,
+)
 
-Row = tuple[object, ...]
-TELLING = 16
-"""Ids shorter than this are too common to tell that two entries are one."""
-CHANGING = ("file_edit", "file_write")
+MessageRow = tuple[int, str | None, int | None, str, bool, bool, int | None, str, str | None, bool]
+"""Columns of `messages`, without the session: seq, id, uid, role, is_event, is_prompt, at, fate, model, copied."""
+CallRow = tuple[int, int, str | None, str, str | None, str, int | None, int | None]
+"""Columns of `tool_calls`, without the session: seq, position, tool, canonical, server, status, at, took_ms."""
+RequestRow = tuple[Any, ...]
+"""Columns of `requests`, without the session: uid, seq, model, at, each figure of FIGURES, estimated."""
+SHORTEST_UNIQUE_ID = 16
+"""Shorter ids are too common: two entries may bear the same."""
+EDITING_TOOLS = ("file_edit", "file_write")
 _DIGITS = 8
 _FIGURES = attrgetter(*FIGURES)
 
 
 class SessionRows(msgspec.Struct):
-    """What is kept of one session, but for the ids that only the archive knows."""
+    """Everything that is written of one session, except numbers that only the archive knows."""
 
-    name: int
+    uid: int
     stamp: bytes
     cluster: str | None
     session: Session
@@ -34,27 +52,27 @@ class SessionRows(msgspec.Struct):
     summary: str
     sources: tuple[str, ...]
     """The paths of its files."""
-    messages: list[Row]
-    calls: list[Row]
+    messages: list[MessageRow]
+    calls: list[CallRow]
     files: list[tuple[str, int]]
-    """Those that calls were at work on, and how many calls were to change them."""
-    requests: list[tuple[Any, ...]]
+    """The files that calls name, and how many of the calls were to change them."""
+    requests: list[RequestRow]
     has_copied_requests: bool
     is_spoken: bool
-    """Whether it is a conversation, as its timeline says."""
+    """Whether the timeline makes it a conversation."""
     named_cluster: str | None = None
-    """The cluster of files that bear the names which the agent gives to those of this conversation."""
+    """The cluster of files with the names that the agent gives to those of this conversation."""
 
 
 def stable_uid(*words: str | None) -> int:
-    """Return a number by which something is known that has a long name."""
-    told = "\0".join(word or "" for word in words).encode("utf-8", "surrogatepass")
-    return int.from_bytes(blake2b(told, digest_size=_DIGITS).digest(), "big", signed=True)
+    """Return a stable 64-bit hash of words."""
+    data = "\0".join(word or "" for word in words).encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(data, digest_size=_DIGITS).digest(), "big", signed=True)
 
 
-def rows_of(  # noqa: PLR0913 - all that is kept of a session
+def make_session_rows(  # noqa: PLR0913 - all that is kept of a session
     session: Session,
-    name: int,
+    uid: int,
     stamp: bytes,
     cluster: str | None,
     sources: Sequence[str],
@@ -62,109 +80,103 @@ def rows_of(  # noqa: PLR0913 - all that is kept of a session
 ) -> SessionRows:
     """Return the rows of a session in its full view."""
     bare = msgspec.structs.replace(session, timeline=())
-    requests = list(held_requests(session))
+    requests = list(requests_with_copies(session))
     return SessionRows(
-        name,
+        uid,
         stamp,
         cluster,
         bare,
-        summary_json(bare).decode(),
+        encode_summary(bare).decode(),
         tuple(sources),
-        [_message(seq, entry) for seq, entry in enumerate(session.timeline)],
-        list(_calls(session)),
-        sorted(_files(session).items()),
-        [_request(seq, request) for seq, request in requests],
+        [_message_row(seq, entry) for seq, entry in enumerate(session.timeline)],
+        list(_call_rows(session)),
+        sorted(_count_changes(session).items()),
+        [_request_row(seq, request) for seq, request in requests],
         any(request.copied for _, request in requests),
         is_spoken(session),
         named_cluster,
     )
 
 
-def _message(seq: int, entry: Entry) -> Row:
+def _message_row(seq: int, entry: Entry) -> MessageRow:
     is_event = not isinstance(entry, Message)
     return (
         seq,
         _text(entry.id),
-        stable_uid("entry", entry.id) if not is_event and len(entry.id or "") >= TELLING else None,
+        stable_uid("entry", entry.id) if not is_event and len(entry.id or "") >= SHORTEST_UNIQUE_ID else None,
         entry.kind if not isinstance(entry, Message) else entry.role,
         is_event,
         isinstance(entry, Message) and entry.prompt is not None,
-        micros(entry.at),
+        to_micros(entry.at),
         entry.fate,
         None if not isinstance(entry, Message) else _text(entry.model),
         not entry.own,
     )
 
 
-def _calls(session: Session) -> Iterator[Row]:
-    for seq, place, call in calls_of(session):
+def _call_rows(session: Session) -> Iterator[CallRow]:
+    for seq, position, call in iterate_tool_calls(session):
         yield (
-            seq, place, _text(call.name), call.canonical, _text(call.server), call.status, micros(call.at), call.took_ms,
+            seq, position, _text(call.name), call.canonical, _text(call.server), call.status, to_micros(call.at), call.took_ms,
         )  # fmt: skip
 
 
-def _files(session: Session) -> Counter[str]:
-    """Return the files that calls were at work on, and how many of these calls were to change them."""
-    found: Counter[str] = Counter()
-    for _, _, call in calls_of(session):
-        changes = call.canonical in CHANGING
-        found.update(dict.fromkeys(touched(call), changes))
-    return found
+def _count_changes(session: Session) -> Counter[str]:
+    """Return the files that calls name, and how many of these calls were to change them."""
+    counts: Counter[str] = Counter()
+    for _, _, call in iterate_tool_calls(session):
+        counts.update(dict.fromkeys(touched_paths(call), call.canonical in EDITING_TOOLS))
+    return counts
 
 
-def calls_of(session: Session) -> Iterator[tuple[int, int, ToolCall]]:
-    """Yield every call with its place: of its message in the timeline, and among the message's parts."""
+def iterate_tool_calls(session: Session) -> Iterator[tuple[int, int, ToolCall]]:
+    """Yield every call with its position: the seq of its message, and its index among the message's parts."""
     for seq, entry in enumerate(session.timeline):
         if isinstance(entry, Message):
-            for place, part in enumerate(entry.parts):
+            for position, part in enumerate(entry.parts):
                 if isinstance(part, ToolCall):
-                    yield seq, place, part
+                    yield seq, position, part
 
 
-def _request(seq: int, request: Request) -> tuple[Any, ...]:
-    told = (seq, request.model, request.at, *request.figures, request.estimated)
-    return (stable_uid("request", request.name), *told)
+def _request_row(seq: int, request: Request) -> RequestRow:
+    uid = stable_uid("request", request.name)
+    return (uid, seq, request.model, request.at, *request.figures, request.estimated)
 
 
-def requests_of(session: Session) -> Iterator[tuple[int, Request]]:
-    """Yield each request of a session's own, with its place."""
-    return requests_in(
-        (seq, entry)
-        for seq, entry in enumerate(session.timeline)
-        if isinstance(entry, Message) and entry.usage is not None and entry.own
+def own_requests(session: Session) -> Iterator[tuple[int, Request]]:
+    """Yield each request that a session made itself, with the seq of its message."""
+    return unique_requests(
+        (seq, entry) for seq, entry in enumerate(session.timeline) if isinstance(entry, Message) and entry.own
     )
 
 
-def held_requests(session: Session) -> Iterator[tuple[int, Request]]:
-    """Yield each request of a session with its place, and the copied ones that other sessions may hold by the same name."""
-    return requests_in(_held(session))
+def requests_with_copies(session: Session) -> Iterator[tuple[int, Request]]:
+    """Yield each request of a session with the seq of its message, and copied ones that other sessions may have by the same name."""
+    return unique_requests(_shareable_messages(session))
 
 
-def held_totals(session: Session) -> Totals:
-    """Return the totals of a session with its copied requests, as they count while no session is known that made them."""
-    held = [message for _, message in _held(session)]
-    if all(message.own for message in held):
+def totals_with_copies(session: Session) -> Totals:
+    """Return a session's totals with copied requests, as they count while the archive lacks the session that made them."""
+    messages = [message for _, message in _shareable_messages(session)]
+    if all(message.own for message in messages):
         return session.usage
-    return totals([message.usage for message in held if message.usage is not None])
+    return sum_usage([message.usage for message in messages if message.usage is not None])
 
 
-def _held(session: Session) -> Iterator[tuple[int, Message]]:
-    """Yield the messages whose requests a session holds, each with its place."""
-    for seq, entry in enumerate(session.timeline):
-        if isinstance(entry, Message) and entry.usage is not None and _holds(session, entry, entry.usage):
-            yield seq, entry
+def _shareable_messages(session: Session) -> Iterator[tuple[int, Message]]:
+    """Yield the messages with an own request, or with a copied one that another session may have by the same name.
 
-
-def _holds(session: Session, message: Message, usage: Usage) -> bool:
-    """Tell whether a request is the session's own, or a copy that other sessions may hold by the same name.
-
-    A guess, and a copied request that is named after this session, have no name that another session would know.
+    An estimate, and a copied request that is named after this session, have no name that another session would know.
     """
-    return message.own or not (usage.estimated or usage.request.startswith(f"{session.native_id}/"))
+    for seq, entry in enumerate(session.timeline):
+        if isinstance(entry, Message) and (usage := entry.usage) is not None:
+            has_own_name = usage.estimated or usage.request.startswith(f"{session.native_id}/")
+            if entry.own or not has_own_name:
+                yield seq, entry
 
 
-def requests_in(messages: Iterable[tuple[int, Message]]) -> Iterator[tuple[int, Request]]:
-    """Yield each request of messages once, with its place: the last message of a request counts, own ones before copies."""
+def unique_requests(messages: Iterable[tuple[int, Message]]) -> Iterator[tuple[int, Request]]:
+    """Yield each request of messages once, with its seq: its last message counts, own messages before copies."""
     found: dict[str, tuple[int, Message, Usage]] = {}
     for seq, entry in messages:
         if entry.usage is not None:
@@ -172,12 +184,12 @@ def requests_in(messages: Iterable[tuple[int, Message]]) -> Iterator[tuple[int, 
             if known is None or entry.own or not known[1].own:
                 found[entry.usage.request] = (seq, entry, entry.usage)
     for name, (seq, message, usage) in found.items():
-        given, cached, written, output, reasoning, tool, total, for_an_hour = [
-            figure if figure is None or 0 <= figure <= MOST else stored_figure(figure)
+        input_, cached, cache_write, output, reasoning, tool, total, cache_write_1h = [
+            figure if figure is None or 0 <= figure <= MOST_TOKENS else clamp_figure(figure)
             for figure in _FIGURES(usage)
         ]
-        figures = (given, cached, written, output, reasoning, tool, total, for_an_hour)
-        about = (_text(message.model), micros(message.at), figures, usage.estimated, not message.own)
+        figures = (input_, cached, cache_write, output, reasoning, tool, total, cache_write_1h)
+        about = (_text(message.model), to_micros(message.at), figures, usage.estimated, not message.own)
         yield seq, Request(name, *about)
 
 
@@ -186,15 +198,15 @@ def _text(text: str | None) -> str | None:
 
 
 def usage_json(session: Session) -> str:
-    """Return the sums of a session as its files tell them."""
-    return encoded(msgspec.to_builtins(session.usage)).decode()
+    """Return the totals of a session, as its files say them."""
+    return encode_tree(msgspec.to_builtins(session.usage)).decode()
 
 
-def with_cost(summary: str, cost: str | None) -> str:
-    """Return the JSON form of a session with what it cost; between words of a transcript, quotes are escaped."""
+def insert_cost(summary: str, cost: str | None) -> str:
+    """Return the JSON form of a session with its cost. In texts of the transcript, quotes are escaped."""
     return summary if cost is None else summary.replace('"cost_usd":null', f'"cost_usd":"{cost}"', 1)
 
 
-def time_or_none(at: datetime | None) -> str | None:
-    """Return a time as text that sorts as times do."""
-    return None if at is None else time_text(at)
+def format_time(at: datetime | None) -> str | None:
+    """Return a time as text that sorts like the times."""
+    return None if at is None else format_utc(at)

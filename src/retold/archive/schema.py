@@ -1,7 +1,7 @@
-"""The tables of the record, as a list of steps. A step that was released is never edited: changes are new steps."""
+"""Tables of the archive and of its text index, as lists of migration steps. A released step is never edited: a change is a new step."""
 
 MARK = 0x7265746C
-"""Tells our files from other SQLite files: `retl`."""
+"""The `application_id` of an archive: `retl`."""
 
 STEPS = (
     """
@@ -290,5 +290,101 @@ DELETE FROM clues WHERE EXISTS (SELECT 1 FROM forgotten)
 DELETE FROM roots WHERE EXISTS (SELECT 1 FROM forgotten)
     AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.root = roots.root);
 INSERT OR IGNORE INTO facts SELECT 'forgetting', '[[], []]' WHERE EXISTS (SELECT 1 FROM forgotten);
+""",
+    """
+-- Plain names: `uid` for a 64-bit hash, `position` for a place in an order, nouns for tables. Renames take the same time
+-- whatever the size of the archive.
+ALTER TABLE sources RENAME COLUMN is_beside TO is_companion;
+ALTER TABLE sources RENAME COLUMN is_there TO is_present;
+ALTER TABLE originals RENAME COLUMN name TO uid;
+ALTER TABLE originals RENAME COLUMN seal TO checksum;
+ALTER TABLE pieces RENAME COLUMN place TO position;
+ALTER TABLE sessions RENAME COLUMN name TO uid;
+ALTER TABLE messages RENAME COLUMN name TO uid;
+ALTER TABLE tool_calls RENAME COLUMN place TO position;
+ALTER TABLE requests RENAME COLUMN name TO uid;
+ALTER TABLE scraps RENAME COLUMN name TO uid;
+ALTER TABLE tags RENAME COLUMN name TO uid;
+ALTER TABLE names RENAME COLUMN name TO uid;
+ALTER TABLE names RENAME TO titles;
+ALTER TABLE forgotten RENAME COLUMN name TO uid_hash;
+ALTER TABLE forgotten RENAME COLUMN native TO native_id_hash;
+ALTER TABLE forgotten RENAME TO tombstones;
+ALTER TABLE hidden RENAME TO hidden_paths;
+ALTER TABLE answers RENAME COLUMN asked TO subject;
+ALTER TABLE answers RENAME COLUMN answer TO value;
+ALTER TABLE answers RENAME TO dependencies;
+ALTER TABLE rates RENAME COLUMN told TO prices;
+ALTER TABLE spent RENAME TO request_sums;
+ALTER TABLE used RENAME TO tool_sums;
+ALTER TABLE worked RENAME TO activity_sums;
+""",
+)
+
+INDEX_MARK = 0x72657478
+"""The `application_id` of a file of the text index: `retx`."""
+_WORDS = 'tokenize = "unicode61 remove_diacritics 2"'
+INDEX_STEPS = (
+    f"""
+CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+-- The sessions in this file, by their name in the archive, each as it was when it was put in.
+CREATE TABLE told (
+    id INTEGER PRIMARY KEY,
+    name INTEGER NOT NULL UNIQUE,
+    stamp BLOB NOT NULL,
+    originals TEXT NOT NULL     -- the names of those that regions lie in
+);
+CREATE TABLE docs (
+    id INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL,
+    seq INTEGER NOT NULL,       -- of the message; -1 for what is said about the session as a whole
+    place INTEGER,              -- of the call whose output this is
+    seal INTEGER NOT NULL,      -- to know an unchanged document again
+    regions TEXT NOT NULL       -- where its texts stand
+);
+CREATE INDEX session_docs ON docs (session, seq);
+CREATE TABLE pages (
+    session INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    packed BLOB NOT NULL,
+    PRIMARY KEY (session, place)
+) WITHOUT ROWID;
+-- Names with humps, as `timeZone`, by whose parts texts can be found as well.
+CREATE TABLE names (name TEXT PRIMARY KEY, session INTEGER NOT NULL) WITHOUT ROWID; -- where it was met first
+CREATE VIRTUAL TABLE said USING fts5(
+    human, agent, content = '', contentless_delete = 1, detail = full, {_WORDS}
+);
+CREATE VIRTUAL TABLE output USING fts5(
+    text, content = '', contentless_delete = 1, detail = none, {_WORDS}
+);
+""",
+    """
+-- Sessions that are long, as their files tell them; what they are to others, only the record knows.
+CREATE TABLE timelines (
+    session INTEGER PRIMARY KEY, -- as in told
+    total INTEGER NOT NULL,     -- entries
+    outline BLOB NOT NULL       -- what people said, zstd
+);
+CREATE TABLE stretches (
+    id INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL,
+    place INTEGER NOT NULL,     -- of its first entry in the timeline
+    messages INTEGER NOT NULL,  -- among the entries before it
+    seal BLOB NOT NULL,         -- to know an unchanged stretch again
+    packed BLOB NOT NULL        -- zstd
+);
+CREATE UNIQUE INDEX session_stretches ON stretches (session, place);
+""",
+    "ALTER TABLE stretches DROP COLUMN messages",
+    """
+ALTER TABLE told RENAME COLUMN name TO uid;
+ALTER TABLE told RENAME TO entries;
+ALTER TABLE docs RENAME COLUMN place TO position;
+ALTER TABLE docs RENAME COLUMN seal TO checksum;
+ALTER TABLE pages RENAME COLUMN place TO position;
+ALTER TABLE stretches RENAME COLUMN place TO seq;
+ALTER TABLE stretches RENAME COLUMN seal TO checksum;
+ALTER TABLE stretches RENAME TO timeline_chunks;
+ALTER TABLE names RENAME TO identifiers;
 """,
 )

@@ -1,4 +1,4 @@
-"""The archive: one file, one writer, any number of readers."""
+"""The archive: one SQLite file with one writer and any number of readers, and the files of its text index."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from functools import cache
 import apsw
 
 from retold.archive.database import (
-    MACHINE,
-    PATIENCE,
+    BUSY_TIMEOUT_MS,
+    MACHINE_ERRORS,
     DamagedError,
     as_retold_error,
-    connected,
-    is_made,
-    reading,
+    connect,
+    connect_read_only,
+    has_database,
+    open_connection,
 )
 from retold.archive.schema import MARK, STEPS
 
@@ -34,14 +35,16 @@ if TYPE_CHECKING:
 
 
 CHUNK = 1 << 20
-SMALL = 1 << 18
-"""A last chunk up to this size is written again, with what the file has grown by; behind a larger one a new begins."""
+"""Bytes of content in a chunk, at most."""
+SMALL_CHUNK = 1 << 18
+"""A last chunk up to this size is packed again with what the file has grown by. After a larger one, a new chunk begins."""
 LEVEL = 3
+"""Of zstd."""
 _SAMPLE, _SAMPLES = 2048, 16
 
 
 class Chunk:
-    """A piece of a file, compressed."""
+    """A part of an original, compressed."""
 
     __slots__ = ("digest", "packed", "size")
 
@@ -50,33 +53,35 @@ class Chunk:
 
 
 def digest(data: bytes) -> bytes:
-    """Return the name of a piece of content."""
+    """Return the digest that identifies content."""
     import hashlib  # 3 ms, and a list needs no digest
 
     return hashlib.sha256(data).digest()[:16]
 
 
-def seal(size: int, read: Callable[[int, int], bytes]) -> bytes:
-    """Return a digest of samples of what stands in a file up to a size: of its beginning, its end, and between."""
-    places = sorted({max(size - _SAMPLE, 0) * number // _SAMPLES for number in range(_SAMPLES + 1)})
-    return digest(b"".join(read(place, min(_SAMPLE, size - place)) for place in places))
+def sample_checksum(size: int, read: Callable[[int, int], bytes]) -> bytes:
+    """Return a digest of samples of the first bytes of a file: at the beginning, the end and between."""
+    offsets = sorted({max(size - _SAMPLE, 0) * number // _SAMPLES for number in range(_SAMPLES + 1)})
+    return digest(b"".join(read(offset, min(_SAMPLE, size - offset)) for offset in offsets))
 
 
-def packed(data: bytes, level: int = LEVEL) -> bytes:
-    """Return content compressed."""
+def compress(data: bytes, level: int = LEVEL) -> bytes:
+    """Return data compressed with zstd, with a checksum."""
     return _compressor(get_ident(), level).compress(data)
 
 
-def unpacked(packed: bytes) -> bytes:
-    """Return what was compressed; raises Damaged, also where the checksum that zstd wrote differs."""
+def decompress(packed: bytes) -> bytes:
+    """Return what was compressed; raises DamagedError, also if the checksum in the data differs."""
+    import zstandard  # 15 ms, and a list needs no originals
+
     try:
         return _decompressor(get_ident()).decompress(packed)
-    except _zstd_error() as error:
-        raise _damage(error) from error
+    except zstandard.ZstdError as error:
+        raise _chunk_error(error) from error
 
 
 @cache
-def _compressor(thread: int, level: int) -> ZstdCompressor:  # noqa: ARG001 - one for each: two threads must not share it
+def _compressor(thread: int, level: int) -> ZstdCompressor:  # noqa: ARG001 - threads must not share one
     import zstandard
 
     return zstandard.ZstdCompressor(level=level, write_checksum=True)
@@ -90,7 +95,7 @@ def _decompressor(thread: int) -> ZstdDecompressor:  # noqa: ARG001 - the same
 
 
 class Packer:
-    """Makes chunks of what is read, a megabyte in memory at a time."""
+    """Compresses content into chunks, a megabyte at a time."""
 
     def __init__(self) -> None:
         self._waiting: list[bytes] = []
@@ -99,129 +104,127 @@ class Packer:
         self._last: tuple[bytes, Chunk] | None = None
 
     def add(self, data: bytes) -> None:
-        """Take the next piece."""
+        """Add the next part of the content."""
         self._waiting.append(data)
         self._size += len(data)
         if self._size >= CHUNK:
             whole = b"".join(self._waiting)
             ends = len(whole) - len(whole) % CHUNK
-            self.chunks += [self._packed(whole[place : place + CHUNK]) for place in range(0, ends, CHUNK)]
+            self.chunks += [self._packed(whole[offset : offset + CHUNK]) for offset in range(0, ends, CHUNK)]
             self._waiting = [whole[ends:]]
             self._size = len(whole) - ends
 
     def add_by_content(self, data: bytes) -> None:
-        """Take a whole content, cut where its own bytes say so: an edit changes the chunks around it, and no others."""
+        """Add a whole content, cut at positions that depend on its bytes: an edit changes only the chunks around it."""
         self.chunks += [self._packed(piece) for piece in cut_by_content(data, CHUNK)]
 
-    def ended(self) -> list[Chunk]:
-        """Return all chunks, when there is nothing more to take."""
+    def finish(self) -> list[Chunk]:
+        """Return all chunks."""
         if self._size:
             self.chunks.append(self._packed(b"".join(self._waiting)))
         self._waiting, self._size = [], 0
         return self.chunks
 
     def _packed(self, data: bytes) -> Chunk:
-        """Return a chunk; a hole of NULs is many equal ones, of which only the first is compressed."""
+        """Return a chunk. A hole of NULs is many equal chunks, of which only the first is compressed."""
         if self._last is None or self._last[0] != data:
-            self._last = data, Chunk(digest(data), len(data), packed(data))
+            self._last = data, Chunk(digest(data), len(data), compress(data))
         return self._last[1]
 
 
 class Originals:
     """The originals in an archive."""
 
-    def __init__(self, connection: apsw.Connection, *, is_still: bool = False) -> None:
-        """Take a connection; one that stands still sees everything as of one moment."""
-        self._connection, self._is_still = connection, is_still
+    def __init__(self, connection: apsw.Connection, *, is_snapshot: bool = False) -> None:
+        """Take a connection; `is_snapshot` says that it reads in one transaction."""
+        self._connection, self._is_snapshot = connection, is_snapshot
         self._last: tuple[int, bytes] = (-1, b"")
-        """The chunk that was read last, unpacked: the next part often lies in the same."""
+        """The chunk that was read last, decompressed: the next read is often in the same."""
         self._pieces: tuple[int, list[tuple[int, int]]] = (-1, [])
         self._version = -1
 
-    def put(self, original: int, chunks: Sequence[Chunk], start: int = 0) -> None:
-        """Keep chunks as the pieces of an original, from a place on: what stood there before gives way."""
-        ask = self._connection.execute
+    def write(self, original: int, chunks: Sequence[Chunk], start: int = 0) -> None:
+        """Write chunks as the pieces of an original from a position on, in place of those that were there."""
+        execute = self._connection.execute
         self._pieces = (-1, [])
-        ask("DELETE FROM pieces WHERE original = ? AND place >= ?", (original, start))
-        for place, chunk in enumerate(chunks, start):
-            known = ask("SELECT id FROM chunks WHERE digest = ?", (chunk.digest,)).get
+        execute("DELETE FROM pieces WHERE original = ? AND position >= ?", (original, start))
+        for position, chunk in enumerate(chunks, start):
+            known = execute("SELECT id FROM chunks WHERE digest = ?", (chunk.digest,)).get
             if known is None:
-                ask(
+                execute(
                     "INSERT INTO chunks (digest, size, packed) VALUES (?, ?, ?)",
                     (chunk.digest, chunk.size, chunk.packed),
                 )
                 known = self._connection.last_insert_rowid()
-            ask("INSERT INTO pieces VALUES (?, ?, ?)", (original, place, known))
+            execute("INSERT INTO pieces VALUES (?, ?, ?)", (original, position, known))
 
     def drop(self, original: int) -> None:
-        """Forget an original: chunks that nothing else is made of go when the sweep comes."""
+        """Delete an original; `remove_unused_chunks` deletes its chunks."""
         self._pieces = (-1, [])
         self._connection.execute("DELETE FROM pieces WHERE original = ?", (original,))
         self._connection.execute("DELETE FROM originals WHERE id = ?", (original,))
 
-    def sweep(self) -> None:
-        """Remove chunks that no original is made of any more."""
+    def remove_unused_chunks(self) -> None:
+        """Delete the chunks that no original has."""
         self._last = (-1, b"")
         self._connection.execute(
             "DELETE FROM chunks WHERE NOT EXISTS (SELECT 1 FROM pieces WHERE pieces.chunk = chunks.id)"
         )
 
     def pieces(self, original: int) -> list[tuple[int, int]]:
-        """Return the chunks of an original, each with its size; those of the last one are kept in mind."""
+        """Return chunk and size of each piece of an original; those of the last original are cached."""
         if self._pieces[0] != original:
-            asked = "SELECT chunk, size FROM pieces JOIN chunks ON chunks.id = chunk WHERE original = ? ORDER BY place"
-            self._pieces = (original, list(self._connection.execute(asked, (original,))))
+            sql = "SELECT chunk, size FROM pieces JOIN chunks ON chunks.id = chunk WHERE original = ? ORDER BY position"
+            self._pieces = (original, list(self._connection.execute(sql, (original,))))
         return self._pieces[1]
 
-    def unpacked_pieces(self, name: int) -> Iterator[bytes]:
-        """Yield what stands in an original, by its name, chunk by chunk."""
-        asked = (
+    def read_chunks(self, uid: int) -> Iterator[bytes]:
+        """Yield the content of an original, by its uid, chunk by chunk."""
+        sql = (
             "SELECT packed FROM originals JOIN pieces ON pieces.original = originals.id JOIN chunks ON chunks.id = chunk"
-            " WHERE name = ? ORDER BY place"
+            " WHERE uid = ? ORDER BY position"
         )
-        return (self.unpacked(packed) for (packed,) in self._connection.execute(asked, (name,)))
+        return (decompress(packed) for (packed,) in self._connection.execute(sql, (uid,)))
 
     def digests(self, original: int) -> list[bytes]:
-        """Return the names of the chunks of an original."""
-        asked = "SELECT digest FROM pieces JOIN chunks ON chunks.id = chunk WHERE original = ? ORDER BY place"
-        return [bytes(found) for (found,) in self._connection.execute(asked, (original,))]
+        """Return the digests of the chunks of an original."""
+        sql = (
+            "SELECT digest FROM pieces JOIN chunks ON chunks.id = chunk WHERE original = ? ORDER BY position"
+        )
+        return [bytes(found) for (found,) in self._connection.execute(sql, (original,))]
 
-    def data(self, original: int, start: int = 0, size: int | None = None) -> bytes:
-        """Return what stands in an original: all, or a part of it, for which only its chunks are unpacked."""
-        if self._is_still:
+    def read(self, original: int, start: int = 0, size: int | None = None) -> bytes:
+        """Return the content of an original, or a part of it, for which only its chunks are decompressed."""
+        if self._is_snapshot:
             return b"".join(self._parts(self.pieces(original), start, size))
-        with self._connection:  # at one moment: a sync may be cutting it otherwise
-            self._forget_if_changed()
+        with self._connection:  # one snapshot: a sync may be rewriting the pieces
+            version = self._connection.execute("PRAGMA data_version").get
+            if version != self._version:  # another connection has written, and may use numbers again
+                self._version = version
+                self.reset()
             parts = list(self._parts(self.pieces(original), start, size))
         return b"".join(parts)
 
     def reset(self) -> None:
-        """Forget what was read: after a rollback, other content gets the same numbers."""
+        """Clear the caches: after a rollback, other content gets the same numbers."""
         self._last, self._pieces = (-1, b""), (-1, [])
 
-    def _forget_if_changed(self) -> None:
-        """Keep nothing in mind that another has changed: numbers are given anew."""
-        version = self._connection.execute("PRAGMA data_version").get
-        if version != self._version:
-            self._version = version
-            self.reset()
-
     def _parts(self, pieces: Iterable[tuple[int, int]], start: int, size: int | None) -> Iterator[bytes]:
-        end, place = None if size is None else start + size, 0
+        end, offset = None if size is None else start + size, 0
         for chunk, length in pieces:
-            if end is not None and place >= end:
+            if end is not None and offset >= end:
                 return
-            if place + length > start:
-                first, last = max(start - place, 0), length if end is None else min(end - place, length)
+            if offset + length > start:
+                first, last = max(start - offset, 0), length if end is None else min(end - offset, length)
                 yield self._whole(chunk, length)[first:last]
-            place += length
+            offset += length
 
     def _whole(self, chunk: int, size: int) -> bytes:
-        """Return what a chunk holds; raises Damaged where its checksum or its size is another."""
+        """Return the content of a chunk; raises DamagedError if its checksum or its size differs."""
         if self._last[0] != chunk:
-            data = self.unpacked(self._packed(chunk))
+            data = decompress(self._packed(chunk))
             if len(data) != size:
-                raise _damage(f"{len(data):,} bytes, not {size:,}")
+                raise _chunk_error(f"{len(data):,} bytes, not {size:,}")
             self._last = (chunk, data)
         return self._last[1]
 
@@ -233,46 +236,37 @@ class Originals:
             )
         return found
 
-    def unpacked(self, packed: bytes) -> bytes:
-        """Return what was compressed."""
-        return unpacked(packed)
 
-
-def _zstd_error() -> type[Exception]:
-    import zstandard  # 15 ms, for what was said only
-
-    return zstandard.ZstdError
-
-
-def _damage(why: object) -> DamagedError:
+def _chunk_error(why: object) -> DamagedError:
     return DamagedError(f"a chunk of an original is damaged ({why}): bring back a copy of archive.db")
 
 
-NAME = "archive.db"
+ARCHIVE_NAME = "archive.db"
+"""The file of the archive in retold's folder."""
 UNREAD = "unread"
 """The fact that something was imported which no sync has read yet."""
 FORGETTING = "forgetting"
-"""The fact that words of forgotten sessions may still be in the index or in free pages: names of sessions, as JSON."""
+"""The fact that text of forgotten sessions may still be in the index or in free pages: uids of sessions, as JSON."""
 _WRITING = ("synchronous = NORMAL", "cache_size = -32000", "wal_autocheckpoint = 8000")
-"""8,000 pages are 32 MB: each checkpoint costs a wait for the disk."""
+"""Settings of a writer. 8,000 pages are 32 MB: each checkpoint waits for the disk."""
 
 
 class Store:
-    """An open archive. What goes wrong with its file is raised as `Stopped`."""
+    """An open archive. Errors of its file are raised as RetoldError."""
 
-    def __init__(self, folder: str, *, can_write: bool = False, patience: int = PATIENCE) -> None:
-        """Open it; others who have locked it are waited for, for so many milliseconds."""
+    def __init__(self, folder: str, *, can_write: bool = False, patience: int = BUSY_TIMEOUT_MS) -> None:
+        """Open the archive; wait for a lock of others for `patience` milliseconds."""
         self.folder, self.patience = folder, patience
-        self.path = os.path.join(folder, NAME)
-        self.connection = (
-            connected(self.path, MARK, STEPS) if can_write else reading(self.path, MARK, STEPS, patience)
-        )
+        self.path = os.path.join(folder, ARCHIVE_NAME)
         if can_write:
+            self.connection = connect(self.path, MARK, STEPS)
             for setting in _WRITING:
                 self.row(f"PRAGMA {setting}")
+        else:
+            self.connection = connect_read_only(self.path, MARK, STEPS, patience)
         self.originals = Originals(self.connection)
         self.index: Index | None = None
-        """Where it is asked often: see `kept_index`."""
+        """The index that `open_shared_index` keeps open."""
 
     def __enter__(self) -> Self:
         return self
@@ -281,61 +275,61 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.connection.close()
-        if isinstance(error, MACHINE):
+        if isinstance(error, MACHINE_ERRORS):
             raise as_retold_error(error, self.path) from error
 
-    def rows(self, asked: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        """Yield what a question gives."""
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Any]:
+        """Yield the rows of a query."""
         try:
-            yield from self.connection.execute(asked, values)
-        except MACHINE as error:
+            yield from self.connection.execute(sql, values)
+        except MACHINE_ERRORS as error:
             raise as_retold_error(error, self.path) from error
 
-    def row(self, asked: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
-        """Return the first row that a question gives."""
-        return next(self.rows(asked, values), None)
+    def row(self, sql: str, values: Sequence[Any] = ()) -> Any | None:
+        """Return the first row of a query."""
+        return next(self.rows(sql, values), None)
 
     def fact(self, name: str) -> Any:
-        """Return something that the archive knows about itself."""
+        """Return a fact that the archive keeps about itself."""
         found = self.row("SELECT value FROM facts WHERE name = ?", (name,))
         return None if found is None else found[0]
 
     @property
     def id(self) -> str:
-        """What tells this archive from all others."""
+        """The id of this archive."""
         return str(self.fact("id"))
 
-    def stand_still(self) -> None:
-        """See everything as it is now, whatever others write, until it is closed; to look often is then cheap."""
+    def begin_snapshot(self) -> None:
+        """Read everything as it is now until the archive is closed; repeated reads are then cheap."""
         self.connection.execute("BEGIN")
         self.fact("generation")
-        self.originals = Originals(self.connection, is_still=True)
+        self.originals = Originals(self.connection, is_snapshot=True)
 
-    def waiting_for_disk(self) -> DurableCommits:
-        """Let each commit in a `with` block end when it, and all before it, are on disk."""
+    def commit_durably(self) -> DurableCommits:
+        """Return a `with` block in which each commit waits until it is on disk."""
         return DurableCommits(self)
 
-    def rest(self) -> None:
-        """Hold on to no moment until something is asked again."""
+    def release_snapshot(self) -> None:
+        """End the read transactions of the index until the next query."""
         if self.index is not None:
-            self.index.rest()
+            self.index.release_snapshot()
 
-    def wait(self, patience: int) -> None:
-        """Wait for others, from now on, for so many milliseconds."""
+    def set_timeout(self, patience: int) -> None:
+        """Set how many milliseconds to wait for others."""
         self.patience = patience
         for connection in self._connections():
             connection.set_busy_timeout(patience)
 
-    def let_go(self) -> None:
-        """Close it, whatever has happened; what a thread is still at closes when that is done."""
+    def close(self) -> None:
+        """Close the archive, whatever has happened; what a thread still runs closes when that is done."""
         try:  # noqa: SIM105 - contextlib takes a while to import
-            self.rest()
+            self.release_snapshot()
         except apsw.Error:
             pass
         self.connection.close()
 
     def interrupt(self) -> None:
-        """Break off what is being asked, in another thread: it raises there."""
+        """Interrupt a query that runs in another thread: it raises there."""
         for connection in self._connections():
             connection.interrupt()
 
@@ -343,37 +337,37 @@ class Store:
         files = [] if self.index is None else self.index.files
         return [self.connection, *(file.connection for file in files)]
 
-    def version(self) -> int:
-        """Return a number that changes when others have written; it is of this connection only."""
+    def data_version(self) -> int:
+        """Return a number that changes when another connection has written."""
         found = self.row("PRAGMA data_version")
         return 0 if found is None else int(found[0])
 
     def set_fact(self, name: str, value: Any) -> None:
-        """Let the archive know something about itself."""
+        """Write a fact about the archive."""
         self.connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
 
 
 class DurableCommits:
     """A block in which SQLite waits for the disk at each commit."""
 
-    def __init__(self, record: Store) -> None:
-        self._record = record
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
     def __enter__(self) -> None:
-        self._record.row("PRAGMA synchronous = FULL")
+        self._store.row("PRAGMA synchronous = FULL")
 
     def __exit__(self, *_: object) -> None:
-        if not self._record.connection.in_transaction:  # else it failed, and SQLite refuses the change
-            self._record.row("PRAGMA synchronous = NORMAL")
+        if not self._store.connection.in_transaction:  # a failed commit: SQLite refuses the change
+            self._store.row("PRAGMA synchronous = NORMAL")
 
 
-def packed_summary(summary: str) -> bytes:
-    """Return the JSON form of a session as it is kept."""
+def pack_summary(summary: str) -> bytes:
+    """Return the JSON form of a session, compressed: with zlib, which every Python has."""
     return zlib.compress(summary.encode("utf-8", "replace"), 6)
 
 
-def summary_of(packed: bytes) -> str:
-    """Return the JSON form of a session; raises Damaged."""
+def unpack_summary(packed: bytes) -> str:
+    """Return the JSON form of a session; raises DamagedError."""
     try:
         return zlib.decompress(packed).decode()
     except (zlib.error, UnicodeDecodeError, TypeError) as error:
@@ -383,23 +377,72 @@ def summary_of(packed: bytes) -> str:
         ) from error
 
 
-def exists(folder: str) -> bool:
-    """Tell whether there is an archive; an empty file is none."""
-    return is_made(os.path.join(folder, NAME))
+def archive_exists(folder: str) -> bool:
+    """Return whether there is an archive; an empty file is none."""
+    return has_database(os.path.join(folder, ARCHIVE_NAME))
 
 
-def is_emptied(folder: str) -> bool:
-    """Tell whether the file of the archive is there, with nothing in it."""
-    return os.path.exists(os.path.join(folder, NAME)) and not exists(folder)
+def is_archive_empty(folder: str) -> bool:
+    """Return whether the file of the archive is there and empty."""
+    return os.path.exists(os.path.join(folder, ARCHIVE_NAME)) and not archive_exists(folder)
+
+
+INDEX_FOLDER = "index"
+"""The folder of the text index in retold's folder."""
+SHARDS = 2
+"""Files of the text index: one for each of two processes that write at the same time."""
+
+TOKENIZER_VERSION = 2
+"""Raised when the tokenizer changes: the next sync makes an index with another number again."""
+
+
+def shard_path(folder: str, number: int) -> str:
+    """Return the path of a file of the index."""
+    return os.path.join(folder, INDEX_FOLDER, f"text-{number}.db")
+
+
+def remove_index(folder: str) -> None:
+    """Remove the index, which can be made again."""
+    for number in range(SHARDS):
+        for ending in ("", "-wal", "-shm", "-journal"):
+            try:
+                os.remove(shard_path(folder, number) + ending)
+            except FileNotFoundError:
+                continue
+
+
+def is_index_current(folder: str, archive: str, generation: object) -> bool:
+    """Return whether every file of the index is as the sync of a generation of an archive left it."""
+    expected = {"archive": archive, "generation": generation, "words": TOKENIZER_VERSION}
+    return all(_index_facts(shard_path(folder, number)) == expected for number in range(SHARDS))
+
+
+def _index_facts(path: str) -> dict[str, object]:
+    """Return the facts of a file of the index; none if it is missing or damaged."""
+    if not os.path.exists(path):
+        return {}
+    try:
+        connection = open_connection(path)
+        found = dict(connection.execute("SELECT name, value FROM facts"))
+        connection.close()
+    except apsw.Error:  # the next sync makes it again
+        return {}
+    return found
+
+
+def missing_index_files(folder: str) -> list[str]:
+    """Return the files of the index that are missing or empty."""
+    paths = [shard_path(folder, number) for number in range(SHARDS)]
+    return [path for path in paths if not os.path.exists(path) or not os.path.getsize(path)]
 
 
 def as_text(text: str) -> str:
-    """Return text as SQLite takes it: half surrogates are none."""
+    """Return text as SQLite takes it: half surrogates are replaced."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def as_stored(path: str) -> str | bytes:
-    """Return a path as SQLite takes it: one that is no text as its bytes."""
+    """Return a path as SQLite takes it: as bytes if it is not UTF-8."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -408,12 +451,12 @@ def as_stored(path: str) -> str | bytes:
 
 
 def as_path(stored: str | bytes) -> str:
-    """Return a path as the system takes it."""
+    """Return a stored path as the system takes it."""
     return os.fsdecode(stored) if isinstance(stored, bytes) else stored
 
 
 _CANDIDATE = re.compile(rb"[,/7Qx]")
-"""A chunk may end behind these bytes: text, JSON and base64 all have one about every 25 bytes."""
+"""A chunk may end after one of these bytes. Text, JSON and base64 have one about every 25 bytes."""
 _WINDOW = 32
 _MASK = 0x7FF
 """A chunk ends where the checksum of the last 32 bytes has these 11 bits clear: at one of 2,048 candidates."""
@@ -421,17 +464,11 @@ _SMALLEST = 1 << 14
 
 
 def cut_by_content(data: bytes, largest: int) -> Iterator[bytes]:
-    """Yield pieces of 16 KB to `largest`, about 64 KB on average; an edit changes the one or two pieces around it."""
+    """Yield parts of 16 KB to `largest`, about 64 KB on average; an edit changes the one or two parts around it."""
     start = 0
     while start < len(data):
-        end = _next_cut(data, start, min(start + largest, len(data)))
+        limit = min(start + largest, len(data))
+        candidates = (found.end() for found in _CANDIDATE.finditer(data, start + _SMALLEST, limit))
+        end = next((end for end in candidates if not zlib.crc32(data[end - _WINDOW : end]) & _MASK), limit)
         yield data[start:end]
         start = end
-
-
-def _next_cut(data: bytes, start: int, end: int) -> int:
-    for candidate in _CANDIDATE.finditer(data, start + _SMALLEST, end):
-        place = candidate.end()
-        if not zlib.crc32(data[place - _WINDOW : place]) & _MASK:
-            return place
-    return end

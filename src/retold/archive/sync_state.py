@@ -1,10 +1,9 @@
-"""What a sync asked of the world, and what was answered."""
+"""State that one sync leaves for the next: dependencies, clues to projects, and how long agents keep sessions."""
 
 from __future__ import annotations
 
 import time
 
-from retold.archive.queries.conditions import OF_SESSIONS
 from retold.archive.store import as_path, as_stored
 
 TYPE_CHECKING = False  # importing typing would cost half a start of Python
@@ -14,133 +13,130 @@ if TYPE_CHECKING:
     from retold.archive.store import Store
     from retold.model.session import Evidence
 
-    Answer = tuple[str, str | bytes, object]
-    """Of which kind, what about, and what was answered."""
+    Dependency = tuple[str, str | bytes, object]
+    """What a sync looked at: kind, subject and the value that it found. Equal values mean that nothing changed."""
 
-    Told = tuple[str, Evidence, str | None]
-    """A root, how it is known, and the agent's own name for it."""
-
-
-HIDDEN = "forgotten:"
-"""Stands before the keyed hash of a path that only forgotten sessions lead to: `archive/keyed_hashes.py`."""
-BELOW = "below"
-"""The kind of an answer that names a folder in which hidden paths are."""
+    ProjectClue = tuple[str, Evidence, str | None]
+    """Root of a project, evidence for it, and the agent's own name for it."""
 
 
-def kept_answers(record: Store, scope: str) -> Iterator[Answer]:
-    """Yield the answers of the last sync of a scope."""
-    return record.rows("SELECT kind, asked, answer FROM answers WHERE scope = ?", (scope,))
+HIDDEN_PREFIX = "forgotten:"
+"""Stands before the keyed hash of a path that only forgotten sessions lead to: `archive/annotations.py`."""
+HIDDEN_FOLDER = "below"
+"""Kind of the dependency on a folder that holds hidden paths."""
 
 
-def keep_answers(record: Store, scope: str, answers: Iterable[Answer]) -> None:
-    """Keep the answers of a sync in place of those of the one before; what stays the same is not written again."""
-    ask = record.connection.execute
-    new = {(kind, asked): answer for kind, asked, answer in answers}
-    for kind, asked, answer in list(kept_answers(record, scope)):
-        if (kind, asked) not in new:
-            ask("DELETE FROM answers WHERE scope = ? AND kind = ? AND asked = ?", (scope, kind, asked))
-        elif new[kind, asked] == answer:
-            del new[kind, asked]
-    record.connection.executemany(
-        "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)",
-        [(scope, asked, kind, answer) for (kind, asked), answer in new.items()],
+def load_dependencies(store: Store, scope: str) -> Iterator[Dependency]:
+    """Yield the dependencies of the last sync of a scope."""
+    return store.rows("SELECT kind, subject, value FROM dependencies WHERE scope = ?", (scope,))
+
+
+def write_dependencies(store: Store, scope: str, dependencies: Iterable[Dependency]) -> None:
+    """Write the dependencies of a sync in place of those of the last one; equal rows are not written again."""
+    new = {(kind, subject): value for kind, subject, value in dependencies}
+    for kind, subject, value in list(load_dependencies(store, scope)):
+        if (kind, subject) not in new:
+            sql = "DELETE FROM dependencies WHERE scope = ? AND kind = ? AND subject = ?"
+            store.connection.execute(sql, (scope, kind, subject))
+        elif new[kind, subject] == value:
+            del new[kind, subject]
+    store.connection.executemany(
+        "INSERT OR REPLACE INTO dependencies VALUES (?, ?, ?, ?)",
+        [(scope, subject, kind, value) for (kind, subject), value in new.items()],
     )
 
 
-def clues_of(record: Store, home: str) -> set[Told]:
-    """Return what a home said about its projects."""
-    return set(record.rows("SELECT root, evidence, native_key FROM clues WHERE home = ?", (as_stored(home),)))
+def load_clues(store: Store, home: str) -> set[ProjectClue]:
+    """Return the clues of a home to its projects."""
+    return set(store.rows("SELECT root, evidence, native_key FROM clues WHERE home = ?", (as_stored(home),)))
 
 
-def all_clues(record: Store) -> Iterator[tuple[str, Told]]:
-    """Yield what every home said, each with its home."""
-    for home, *told in record.rows("SELECT home, root, evidence, native_key FROM clues"):
-        yield as_path(home), tuple(told)
+def load_all_clues(store: Store) -> Iterator[tuple[str, ProjectClue]]:
+    """Yield the clues of all homes, each with its home."""
+    for home, *clue in store.rows("SELECT home, root, evidence, native_key FROM clues"):
+        yield as_path(home), tuple(clue)
 
 
-def keep_clues(record: Store, home: str, told: Iterable[Told]) -> None:
-    """Keep what a home says, in place of what it said before."""
-    place = as_stored(home)
-    record.connection.execute("DELETE FROM clues WHERE home = ?", (place,))
-    rows = [(place, native_key, root, evidence) for root, evidence, native_key in told]
-    record.connection.executemany("INSERT INTO clues VALUES (?, ?, ?, ?)", rows)
+def write_clues(store: Store, home: str, clues: Iterable[ProjectClue]) -> None:
+    """Write the clues of a home in place of its earlier ones."""
+    stored = as_stored(home)
+    store.connection.execute("DELETE FROM clues WHERE home = ?", (stored,))
+    rows = [(stored, native_key, root, evidence) for root, evidence, native_key in clues]
+    store.connection.executemany("INSERT INTO clues VALUES (?, ?, ?, ?)", rows)
 
 
-def roots(record: Store) -> dict[str, str]:
-    """Return the roots that were found by their hashes."""
-    return dict(record.rows("SELECT hash, root FROM roots"))
+def load_roots(store: Store) -> dict[str, str]:
+    """Return roots of projects by their hashes."""
+    return dict(store.rows("SELECT hash, root FROM roots"))
 
 
-def is_project_known(record: Store, name: str) -> bool:
-    """Tell whether a filter means the project of some session; SQLite must have been taught `is_meant`."""
-    asked = f"SELECT 1 FROM sessions WHERE {OF_SESSIONS['project']} LIMIT 1"  # noqa: S608 - ours
-    return record.row(asked, (name,)) is not None
+def write_roots(store: Store, roots: Mapping[str, str]) -> None:
+    """Write roots of projects by their hashes."""
+    store.connection.executemany("INSERT OR REPLACE INTO roots VALUES (?, ?)", roots.items())
 
 
-def hashes_without_roots(record: Store) -> set[str]:
-    """Return the hashes of the projects whose folders are not known, or only guessed."""
-    asked = "SELECT DISTINCT hash FROM sessions WHERE hash IS NOT NULL AND evidence IN ('none', 'guessed')"
-    return {found for (found,) in record.rows(asked)}
-
-
-def keep_roots(record: Store, found: Mapping[str, str]) -> None:
-    """Keep roots that were found by their hashes."""
-    record.connection.executemany("INSERT OR REPLACE INTO roots VALUES (?, ?)", found.items())
+def count_problems(store: Store) -> int:
+    """Return how many problems sessions have, without notes and damaged originals, which count as problems of files."""
+    sql = "SELECT count(*) FROM problems WHERE severity <> 'note' AND code <> 'original-damaged'"
+    return int(next(store.rows(sql))[0])
 
 
 DAY = 86_400
 SOON = 7 * DAY
-"""Seconds: what goes later than that is not worth a word yet."""
-_NONE = "-"
-_SAID = """
+"""Seconds. Later deletions are not mentioned yet."""
+_NO_EXCEPTION = "-"
+_LAST_SAID = """
 SELECT count(*), max(unixepoch(ended_at)) FROM sessions
 WHERE +agent = ?1 AND ended_at < strftime('%Y-%m-%dT%H:%M:%S', ?2, 'unixepoch') AND kind IN ('main', 'fork') AND is_spoken
 AND coalesce(native_key, '') NOT GLOB ?3 AND EXISTS (
     SELECT 1 FROM session_sources JOIN sources ON sources.id = source
-    WHERE session = sessions.id AND home = ?4 AND is_there AND sources.cluster IS NOT NULL
+    WHERE session = sessions.id AND home = ?4 AND is_present AND sources.cluster IS NOT NULL
 )
 """
-_WRITTEN = """
+_LAST_WRITTEN = """
 SELECT count(DISTINCT session), max(modified_ns) / 1000000000 FROM sources
 JOIN session_sources ON source = sources.id JOIN sessions ON sessions.id = session
 WHERE sources.agent = ?1 AND modified_ns < ?2 * 1000000000 AND kind IN ('main', 'fork') AND is_spoken
-AND coalesce(native_key, '') NOT GLOB ?3 AND home = ?4 AND is_there AND sources.cluster IS NOT NULL
+AND coalesce(native_key, '') NOT GLOB ?3 AND home = ?4 AND is_present AND sources.cluster IS NOT NULL
 """
-_ASKED = {"said": _SAID, "written": _WRITTEN}
+_EXPIRING = {"said": _LAST_SAID, "written": _LAST_WRITTEN}
 
 
-class Due:
-    """Sessions that an agent deletes soon."""
+class ExpiringSessions:
+    """Sessions of a home that an agent deletes soon."""
 
     __slots__ = ("agent", "count", "home", "seconds")
 
     def __init__(self, agent: str, home: str, count: int, seconds: float) -> None:
         self.agent, self.home, self.count = agent, home, count
         self.seconds = seconds
-        """Until the last of them is due; not above nought where all are."""
+        """Until the last of them is due; zero or less if all are due."""
 
 
-def keep_limits(
-    record: Store, agent: str, limits: Iterable[tuple[str, float | None, str, str | None]]
+def write_limits(
+    store: Store, agent: str, limits: Iterable[tuple[str, float | None, str, str | None]]
 ) -> None:
-    """Keep, for each home of an agent: for how many seconds, counted from when, and what is spared."""
-    record.connection.execute("DELETE FROM facts WHERE name GLOB ?", (f"limit {agent} *",))
+    """Write the limits of an agent: home, seconds, from when they count, and the pattern of project keys that are spared."""
+    store.connection.execute("DELETE FROM facts WHERE name GLOB ?", (f"limit {agent} *",))
     for number, (home, seconds, counted_from, spared) in enumerate(limits):
         stored = as_stored(home)
-        if seconds is not None and isinstance(
-            stored, str
-        ):  # a home whose name is no text is told by doctor only
-            record.set_fact(f"limit {agent} {number}", f"{seconds} {counted_from} {spared or _NONE} {stored}")
+        if seconds is not None and isinstance(stored, str):  # only doctor reports a home that is not UTF-8
+            store.set_fact(
+                f"limit {agent} {number}", f"{seconds} {counted_from} {spared or _NO_EXCEPTION} {stored}"
+            )
 
 
-def due_soon(record: Store) -> Iterator[Due]:
-    """Yield, for each home of which an agent deletes something soon, how much; nothing but the archive is asked."""
+def find_expiring(store: Store) -> Iterator[ExpiringSessions]:
+    """Yield the sessions that an agent deletes soon, by home; only the archive is read."""
     now = time.time()
-    # As a list: what is asked next must not meet an open question.
-    for name, value in list(record.rows("SELECT name, value FROM facts WHERE name GLOB 'limit *'")):
+    # As a list: the next query must not run while this one is open.
+    for name, value in list(store.rows("SELECT name, value FROM facts WHERE name GLOB 'limit *'")):
         agent = name.split()[1]
         seconds, counted_from, spared, home = value.split(" ", 3)
         since = now + SOON - float(seconds)
-        count, last = record.row(_ASKED[counted_from], (agent, int(since), spared, as_stored(home))) or (0, 0)
+        count, last = store.row(_EXPIRING[counted_from], (agent, int(since), spared, as_stored(home))) or (
+            0,
+            0,
+        )
         if count:
-            yield Due(agent, as_path(home), count, (last or now) + float(seconds) - now)
+            yield ExpiringSessions(agent, as_path(home), count, (last or now) + float(seconds) - now)

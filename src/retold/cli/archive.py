@@ -1,4 +1,4 @@
-"""The archive as commands that only read open it."""
+"""Open the archive for a command, resolve the session that it names, and run searches and changes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import os
 import time
 
 from retold.archive.database import IndexDamagedError
-from retold.archive.store import NAME, Store, exists, is_emptied
+from retold.archive.store import ARCHIVE_NAME, Store, archive_exists, is_archive_empty
 from retold.config import retold_home
 
-TYPE_CHECKING = False  # importing typing would cost half a start of Python
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Callable, Iterator
@@ -21,79 +21,86 @@ if TYPE_CHECKING:
 DAY = 24 * 3600
 
 
-def session_argument(parser: ArgumentParser, **more: str) -> None:
-    """Add the name of a session."""
-    told = "a key, a native id, or an unambiguous start of either"
-    parser.add_argument("session", metavar="SESSION", help=told, **more)  # type: ignore[arg-type]
+def add_session_argument(parser: ArgumentParser, **more: str) -> None:
+    """Add the argument SESSION."""
+    text = "a key, a native id, or an unambiguous start of either"
+    parser.add_argument("session", metavar="SESSION", help=text, **more)  # type: ignore[arg-type]
 
 
-def opened(console: Console) -> Store:
-    """Return the archive, made first if there is none; if it is old, that is said."""
+def open_archive(console: Console) -> Store:
+    """Return the archive; sync first if there is none, and print a notice if it is more than a day old."""
     folder = retold_home(os.environ)
-    if not exists(folder):
-        from retold.cli.progress import coverage_line, run_sync
+    if not archive_exists(folder):
+        from retold.cli.progress import format_coverage, run_sync
 
-        console.tell("retold: no archive yet: reading what your agents have kept")
-        console.tell(coverage_line(run_sync(console)))
+        console.notice("retold: no archive yet: reading what your agents have kept")
+        console.notice(format_coverage(run_sync(console)))
     record = Store(folder)
     synced_at = record.fact("synced_at")
-    if synced_at is None:  # it began with an import
-        console.tell("retold: your own homes were never read: `retold sync` reads them")
+    if synced_at is None:  # the archive was made by an import
+        console.notice("retold: your own homes were never read: `retold sync` reads them")
     age = time.time() - synced_at if synced_at else 0
     if age > DAY:
         days = int(age // DAY)
-        console.tell(
+        console.notice(
             f"retold: the archive is {days} day{'s' if days > 1 else ''} old: `retold sync` brings it up to date"
         )
     return record
 
 
-def tell_if_emptied(console: Console, folder: str) -> None:
-    """Say that the archive's file is empty, before a new archive is begun in it."""
-    if is_emptied(folder):
-        path = os.path.join(folder, NAME)
-        console.tell(f"retold: {path} was empty: a new archive is begun, without what only the old one held")
+def warn_if_emptied(console: Console, folder: str) -> None:
+    """Print a notice if the archive's file is empty, because a new archive is going to replace it."""
+    if is_archive_empty(folder):
+        path = os.path.join(folder, ARCHIVE_NAME)
+        console.notice(
+            f"retold: {path} was empty: a new archive is begun, without what only the old one held"
+        )
 
 
-def no_such_session(console: Console, text: str, found: list[tuple[str, str | None]]) -> int:
-    """Tell that a text means no session, or several; return the exit code."""
+def resolve_session(record: Store, text: str, console: Console) -> str | int:
+    """Return the key of the session that `text` means, or the exit code if it means none or several."""
+    from retold.search.listing import resolve_ids
+
+    found = resolve_ids(record, text)
+    return found[0][0] if len(found) == 1 else report_no_match(console, text, found)
+
+
+def report_no_match(console: Console, text: str, found: list[tuple[str, str | None]]) -> int:
+    """Print that `text` means no session, or several; return the exit code."""
     if not found:
-        console.tell(f"retold: no session {text}")
+        console.notice(f"retold: no session {text}")
         return 1
-    console.tell(f"retold: {text} may mean any of {len(found)} sessions:")
+    console.notice(f"retold: {text} may mean any of {len(found)} sessions:")
     for key, title in found[:10]:
-        console.tell(f"  {key}  {title or ''}")
+        console.notice(f"  {key}  {title or ''}")
     return 2
 
 
-def searched(search: Callable[[], Iterator[SearchResult]], console: Console) -> list[SearchResult]:
-    """Return what a search gives; where the index is damaged, what it gives then."""
+def run_search(search: Callable[[], Iterator[SearchResult]], console: Console) -> list[SearchResult]:
+    """Return the results of a search; if the text index is damaged, rebuild it and search again."""
     try:
         return list(search())
     except IndexDamagedError as error:
         damage = str(error)
-    # Not before the error has gone, and with it every connection to the old files.
+    # Outside of `except`: the error holds connections to the old files.
     from retold.cli.progress import run_sync
 
-    console.tell(f"retold: {damage}: rebuilding the text index from the archive")
+    console.notice(f"retold: {damage}: rebuilding the text index from the archive")
     run_sync(console, reindex=True)
     return list(search())
 
 
-def changed(session: str, console: Console, change: Callable[[Store, str], object]) -> int:
-    """Change the session that a text means; 1 if none is meant, 2 if several are."""
-    from retold.archive.store import Store, exists
-    from retold.config import retold_home
-    from retold.search.listing import named
+def change_session(session: str, console: Console, change: Callable[[Store, str], object]) -> int:
+    """Change the session that `session` means, under the lock of the archive; return the exit code."""
     from retold.synchronization.update import Lock
 
     folder = retold_home(os.environ)
-    if not exists(folder):
-        return no_such_session(console, session, [])
+    if not archive_exists(folder):
+        return report_no_match(console, session, [])
     waiting = "retold: waiting for another retold that is bringing the archive up to date"
-    with Lock(folder, lambda: console.tell(waiting)), Store(folder, can_write=True) as record:
-        found = named(record, session)
-        if len(found) != 1:
-            return no_such_session(console, session, found)
-        change(record, found[0][0])
+    with Lock(folder, lambda: console.notice(waiting)), Store(folder, can_write=True) as record:
+        key = resolve_session(record, session, console)
+        if isinstance(key, int):
+            return key
+        change(record, key)
     return 0

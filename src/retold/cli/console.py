@@ -1,4 +1,4 @@
-"""Where a command's words go: data on stdout, everything else on stderr; nothing a terminal would obey."""
+"""Output of commands: data on stdout, notices on stderr, without characters that control a terminal."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 import re
 import sys
 
-TYPE_CHECKING = False  # importing typing would cost half a start of Python
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import TextIO
 
 
 WIDTH = 80
-CODES = {
+ANSI_CODES = {
     "title": "1",
     "faint": "2",
     "you": "1;36",
@@ -26,29 +26,29 @@ CODES = {
 _NOT_PLAIN = re.compile("[^\t\n\x20-\x7e]")
 
 
-def harmless(text: str) -> str:
-    """Return text in which every hidden or steering character is a visible sign: a transcript must not steer a terminal."""
+def escape_for_terminal(text: str) -> str:
+    """Return text with every hidden or control character as a visible sign: a transcript must not control a terminal."""
     if _NOT_PLAIN.search(text) is None:
         return text
-    from retold.export.text.escape import safe_for_terminal  # most lines do without it
+    from retold.export.text.formatting import escape_control_chars
 
-    return safe_for_terminal(text)
+    return escape_control_chars(text)
 
 
-def _escaped(line: str) -> str:
-    """Return JSON in which every hidden or steering character is escaped."""
+def _escape_json(line: str) -> str:
+    """Return JSON with every hidden or control character escaped."""
     if _NOT_PLAIN.search(line) is None:
         return line
-    from retold.export.text.escape import escaped_json
+    from retold.export.text.formatting import escape_json
 
-    return escaped_json(line)
+    return escape_json(line)
 
 
 def terminal_columns(env: Mapping[str, str], out: TextIO) -> int:
-    """Return how wide the terminal is; 80 where there is none. `shutil` has this, at a quarter of a start of Python."""
-    told = env.get("COLUMNS", "")
-    if told.isdecimal() and int(told) > 0:
-        return int(told)
+    """Return the width of the terminal, or 80 without one. `shutil` can do this; its import takes a quarter of a start."""
+    columns = env.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return int(columns)
     try:
         return os.get_terminal_size(out.fileno()).columns or WIDTH
     except (OSError, ValueError, AttributeError):
@@ -56,7 +56,7 @@ def terminal_columns(env: Mapping[str, str], out: TextIO) -> int:
 
 
 class Console:
-    """What a command writes with."""
+    """The output of a command."""
 
     def __init__(self, env: Mapping[str, str], out: TextIO | None = None, err: TextIO | None = None) -> None:
         self.out = out or sys.stdout
@@ -64,62 +64,62 @@ class Console:
         self.columns = terminal_columns(env, self.out)
         self.has_color = self.out.isatty() and not env.get("NO_COLOR") and env.get("TERM") != "dumb"
 
-    def line(self, text: str, style: str = "plain") -> None:
+    def write_line(self, text: str, style: str = "plain") -> None:
         """Write a line of text for people."""
-        text = harmless(text)
-        code = CODES.get(style) if self.has_color and text else None
+        text = escape_for_terminal(text)
+        code = ANSI_CODES.get(style) if self.has_color and text else None
         self.out.write(f"\x1b[{code}m{text}\x1b[0m\n" if code else text + "\n")
 
-    def lines(self, lines: Iterable[str]) -> None:
+    def write_lines(self, lines: Iterable[str]) -> None:
         """Write many plain lines at once."""
-        text = harmless("\n".join(lines))
+        text = escape_for_terminal("\n".join(lines))
         self.out.write(f"{text}\n" if text else "")
 
-    def line_of(self, pieces: Iterable[str]) -> None:
-        """Write one plain line piece by piece; those of CSV may hold the ends of others."""
+    def write_line_in_pieces(self, pieces: Iterable[str]) -> None:
+        """Write one plain line piece by piece; a CSV field in it may hold line ends."""
         for piece in pieces:
-            self.out.write(harmless(piece))
+            self.out.write(escape_for_terminal(piece))
         self.out.write("\n")
 
-    def pieces(self, pieces: Iterable[tuple[str, str]]) -> None:
-        """Write a line in pieces, each with its style; none of them may end it early."""
+    def write_styled(self, pieces: Iterable[tuple[str, str]]) -> None:
+        """Write one line of styled pieces; line ends in them become blanks."""
         for style, text in pieces:
-            shown = harmless(text).replace("\n", " ")
-            code = CODES.get(style) if self.has_color and shown else None
+            shown = escape_for_terminal(text).replace("\n", " ")
+            code = ANSI_CODES.get(style) if self.has_color and shown else None
             self.out.write(f"\x1b[{code}m{shown}\x1b[0m" if code else shown)
         self.out.write("\n")
 
-    def record(self, line: bytes) -> None:
-        """Write one JSON object, as a line."""
-        self.record_of((line,))
+    def write_json(self, line: bytes) -> None:
+        """Write one JSON object as a line."""
+        self.write_json_in_pieces((line,))
 
-    def record_of(self, pieces: Iterable[bytes]) -> None:
-        """Write one JSON object piece by piece; what JSON lets through and a terminal would obey is escaped."""
+    def write_json_in_pieces(self, pieces: Iterable[bytes]) -> None:
+        """Write one JSON object as a line, piece by piece."""
         for piece in pieces:
-            self.out.write(_escaped(piece.decode()))
+            self.out.write(_escape_json(piece.decode()))
         self.out.write("\n")
 
-    def tell(self, text: str) -> None:
-        """Write something that is not data: a problem, a hint, progress."""
-        self.err.write(harmless(text) + "\n")
+    def notice(self, text: str) -> None:
+        """Write a problem, a hint or a result to stderr."""
+        self.err.write(escape_for_terminal(text) + "\n")
 
     def close(self) -> None:
-        """Flush, and let a reader that went away be no error."""
+        """Flush stdout; a closed pipe is no error."""
         try:
             self.out.flush()
         except BrokenPipeError:
-            # Python flushes stdout once more at exit; give it something that listens.
+            # Python flushes stdout once more at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.out.fileno())
 
 
 STDOUT = "-"
 
 
-def to_stdout(pieces: Iterable[bytes], console: Console) -> None:
-    """Write a document as it is; on a terminal nothing in it is obeyed."""
+def write_to_stdout(pieces: Iterable[bytes], console: Console) -> None:
+    """Write a document byte for byte, or escaped if stdout is a terminal."""
     if console.out.isatty():
         text = b"".join(pieces).decode("utf-8", "replace")
-        console.lines(text.removesuffix("\n").split("\n"))
+        console.write_lines(text.removesuffix("\n").split("\n"))
         return
     console.out.flush()
     raw = console.out.buffer
@@ -128,15 +128,12 @@ def to_stdout(pieces: Iterable[bytes], console: Console) -> None:
     raw.flush()
 
 
-def is_confirmed(console: Console, question: str, *, yes: bool) -> bool:
-    """Return whether the person agrees; `yes` is an agreement that the command line gives.
-
-    Without a terminal nobody can answer, so nothing may change, and the console says so.
-    """
+def confirm(console: Console, question: str, *, yes: bool) -> bool:
+    """Return whether the person answers yes, or `yes` is set; without a terminal print a notice and return False."""
     if yes:
         return True
     if not sys.stdin.isatty():
-        console.tell(
+        console.notice(
             "retold: nothing was changed: there is no terminal to ask on; --yes agrees without a question"
         )
         return False
@@ -144,5 +141,5 @@ def is_confirmed(console: Console, question: str, *, yes: bool) -> bool:
     console.err.flush()
     if sys.stdin.readline().strip().lower() in ("y", "yes"):
         return True
-    console.tell("retold: nothing was changed")
+    console.notice("retold: nothing was changed")
     return False

@@ -1,4 +1,4 @@
-"""An export as a dataset of tables: a folder that is brought up to date, not files that are written."""
+"""Export of conversations as a dataset of tables: a folder in which only what changed is written."""
 
 from __future__ import annotations
 
@@ -7,24 +7,23 @@ import os
 from retold import __version__
 from retold.cli.console import STDOUT
 
-TYPE_CHECKING = False  # importing typing would cost half a start of Python
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Sequence
 
     from retold.archive.store import Store
     from retold.cli.console import Console
-    from retold.lake.dataset import DatasetOutcome
 
 
 DATASETS = {
     "parquet": "a folder of tables, for DuckDB, Polars, pandas and Spark; the next time only what changed"
 }
-"""Forms that are no files of conversations; for each, what it is."""
+"""The formats that are datasets, each with its description."""
 
 
-def unclear(options: Namespace) -> str | None:
-    """Return what keeps a dataset from being written as it was asked for."""
+def find_conflict(options: Namespace) -> str | None:
+    """Return why the options do not fit a dataset, or None."""
     if options.output in (None, STDOUT):
         return "a dataset is a folder: name one with -o"
     if options.messages is not None or options.view != "full":
@@ -35,14 +34,44 @@ def unclear(options: Namespace) -> str | None:
 
 
 def is_dataset(folder: str) -> bool:
-    """Tell whether a dataset is there already: nothing may be all that is left of it."""
-    from retold.lake.dataset_files import NAME
+    """Return whether the folder holds a dataset, perhaps an empty one."""
+    from retold.lake.dataset_files import MANIFEST_NAME
 
-    return os.path.isfile(os.path.join(folder, NAME))
+    return os.path.isfile(os.path.join(folder, MANIFEST_NAME))
 
 
-def refused_agents(options: Namespace) -> tuple[str, ...]:
-    """Return the agents of which everything is exported: files of theirs that hold no session are told of as well."""
+def export_dataset(record: Store, keys: Sequence[str], options: Namespace, console: Console) -> int:
+    """Bring the dataset up to date; return 2 if the folder holds something else."""
+    from retold.cli.export_files import report_removals
+    from retold.cli.progress import Progress
+    from retold.lake.dataset import Dataset
+    from retold.lake.dataset_files import DatasetFolder, NotADatasetError
+    from retold.lake.dataset_items import DatasetOptions
+    from retold.redaction import Redactor
+
+    redactor = None
+    if not options.no_redact:
+        redactor = Redactor(keep_attachments=options.images, home=os.path.expanduser("~"))
+    choice = DatasetOptions(frozenset(keys), frozenset(_agents_of_refused_files(options)))
+    progress = Progress(console, is_of_bytes=False)
+    try:
+        dataset = Dataset(record, choice, redactor, __version__)
+        with DatasetFolder(options.output) as folder:
+            outcome = dataset.write(folder, progress.show, is_full=options.report is not None)
+    except NotADatasetError as error:
+        console.notice(f"retold: {error}")
+        return 2
+    progress.end()
+    counts = f"{outcome.written:,} written, {outcome.unchanged:,} unchanged, {outcome.removed:,} removed"
+    console.notice(f"retold: {options.output}: sessions: {counts}")
+    has_secrets = options.no_redact and outcome.unchanged > 0
+    if options.report or outcome.written or has_secrets:
+        report_removals(None if options.no_redact else outcome.removals, options.report, console)
+    return 0
+
+
+def _agents_of_refused_files(options: Namespace) -> tuple[str, ...]:
+    """Return the agents of which everything is exported; their files without a session become problems in the tables."""
     from retold.agents import NAMES
     from retold.search.filters import FILTERS
 
@@ -50,44 +79,3 @@ def refused_agents(options: Namespace) -> tuple[str, ...]:
     if options.sessions or given - {"agent"}:
         return ()
     return (options.agent,) if given else tuple(NAMES)
-
-
-class DatasetExport:
-    """One run of the command."""
-
-    def __init__(self, record: Store, options: Namespace, console: Console) -> None:
-        self._record, self._options, self._console = record, options, console
-
-    def run(self, keys: Sequence[str], refused: Sequence[str]) -> int:
-        """Bring the folder up to date; 2 where it is no place for that. `refused`: agents whose unread files are told of."""
-        from retold.cli.progress import Progress
-        from retold.lake.dataset import Dataset
-        from retold.lake.dataset_files import Folder, NotOurs
-        from retold.lake.dataset_items import DatasetOptions
-        from retold.redaction import Redactor
-
-        options, redactor = self._options, None
-        if not options.no_redact:
-            redactor = Redactor(keep_attachments=options.images, home=os.path.expanduser("~"))
-        choice = DatasetOptions(frozenset(keys), frozenset(refused))
-        progress = Progress(self._console, is_of_bytes=False)
-        try:
-            dataset = Dataset(self._record, choice, redactor, __version__)
-            with Folder(options.output) as folder:
-                outcome = dataset.write(folder, progress.show, is_anew=options.report is not None)
-        except NotOurs as error:
-            self._console.tell(f"retold: {error}")
-            return 2
-        progress.end()
-        self._tell(outcome)
-        return 0
-
-    def _tell(self, outcome: DatasetOutcome) -> None:
-        from retold.cli.export_files import tell_removals
-
-        counts = f"{outcome.written:,} written, {outcome.unchanged:,} unchanged, {outcome.removed:,} removed"
-        self._console.tell(f"retold: {self._options.output}: sessions: {counts}")
-        has_secrets = self._options.no_redact and outcome.unchanged > 0
-        if self._options.report or outcome.written or has_secrets:
-            removals = None if self._options.no_redact else outcome.removals
-            tell_removals(removals, self._options.report, self._console)

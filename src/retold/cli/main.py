@@ -1,4 +1,4 @@
-"""The `retold` command: finds the asked-for command, runs it, and turns what happens into an exit code."""
+"""The `retold` command: parses the command line, runs a command, and returns the exit code."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import gc
 import os
 import platform
 import sys
-import traceback
 from datetime import UTC, datetime
 
 from retold import __version__
 
-TYPE_CHECKING = False  # importing typing would cost half a start of Python
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, HelpFormatter, Namespace
     from collections.abc import Sequence
+    from typing import NoReturn
 
     from retold.cli.console import Console
 
@@ -46,93 +46,97 @@ COMMANDS = {
     "read": "read transcript files as they are, without an archive",
     "demo": "make a home with weeks of invented work, to try everything on",
 }
-FRONT = "default"
-"""What `retold` alone does."""
-COMPLETE = ("list", "stats", "sync")
-"""Commands that are mostly typed without any option; then nothing has to be parsed, nor argparse imported."""
+DEFAULT = "default"
+"""The command that runs for `retold` alone."""
+OPTIONLESS = ("list", "stats", "sync")
+"""Commands that are mostly typed without options; then argparse is not imported."""
 EXIT_BUG, EXIT_MACHINE, EXIT_INTERRUPTED = 3, 4, 130
 
 
 def command() -> int:
-    """Run the command that was typed: what the shell calls."""
+    """Run the command of this process; the entry point of the package."""
     code = main()
-    gc.freeze()  # at the end of a process nothing has to be looked through for what can be freed: 4 ms
+    gc.freeze()  # without this the last garbage collection takes 4 ms
     return code
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given in (["--version"], ["-V"]):  # before anything is imported: start-up is a feature
+    if given in (["--version"], ["-V"]):
         sys.stdout.write(f"retold {__version__}\n")
         return 0
-    return _run(given)
-
-
-def _run(given: list[str]) -> int:
     from retold.cli.console import Console
 
     for closed in ("stdout", "stderr"):
-        if getattr(sys, closed) is None:  # by whoever called us: what is said goes nowhere
-            setattr(sys, closed, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - until we end
-    name, options = _asked(given) if given else (FRONT, None)
-    for stream in (
-        sys.stdout,
-        sys.stderr,
-    ):  # typed as any text stream, which may lack `reconfigure`; these have it
+        if getattr(sys, closed) is None:  # the caller closed it
+            setattr(sys, closed, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open until the process ends
+    name, options = _parse(given) if given else (DEFAULT, None)
+    for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")  # type: ignore[union-attr]
-    return _guarded(name, options, Console(os.environ))
+    return _run(name, options, Console(os.environ))
 
 
-class Unasked:
-    """The options of a command that was typed without any."""
+class NoOptions:
+    """The options of a command that was typed without options: each is None."""
 
     def __getattr__(self, name: str) -> None:
         return None
 
 
-def _asked(given: Sequence[str]) -> tuple[str, Namespace | Unasked]:
-    """Return the command and its options; of all parsers, only that of the command is made."""
+def _parse(given: Sequence[str]) -> tuple[str, Namespace | NoOptions]:
+    """Return the command and its options; only the parser of this command is made."""
     from importlib import import_module
 
-    if len(given) == 1 and given[0] in COMPLETE:
-        return given[0], Unasked()
+    if len(given) == 1 and given[0] in OPTIONLESS:
+        return given[0], NoOptions()
     import argparse
 
-    # Python comes without translations of these messages; to look for some takes as long as all our own parsing.
+    # Python has no translations of these messages, and looking for them takes as long as parsing.
     argparse._ = lambda text: text  # type: ignore[attr-defined]
     name = given[0]
     if name not in COMMANDS:
-        options = _front_parser().parse_args(given)
+        options = _main_parser().parse_args(given)
         return options.command, options
-    from retold.cli.parser import Parser
-
-    parser = Parser(prog=f"retold {name}", description=_sentence(COMMANDS[name]), formatter_class=_formatter)
+    description = COMMANDS[name]
+    parser = _new_parser(f"retold {name}", f"{description[0].upper()}{description[1:]}.")
     command = import_module(f"retold.cli.commands.{name}")
-    command.arguments(parser)
+    command.add_arguments(parser)
     typed = list(given[1:])
-    return name, parser.parse_args(command.as_words(typed) if hasattr(command, "as_words") else typed)
+    if hasattr(command, "escape_dashes"):
+        typed = command.escape_dashes(typed)
+    return name, parser.parse_args(typed)
 
 
-def _front_parser() -> ArgumentParser:
-    """Return the parser that knows all commands by name, and nothing of their options."""
-    from retold.cli.parser import Parser
+def _new_parser(prog: str, description: str) -> ArgumentParser:
+    """Return a parser whose messages escape what was typed, so that it cannot control the terminal."""
+    from argparse import ArgumentParser
 
-    parser = Parser(
-        prog="retold",
-        formatter_class=_formatter,
-        description="Keep, find and retell the conversations you had with your coding agents. Without a command:"
+    from retold.cli.console import escape_for_terminal
+
+    class Parser(ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            super().error(escape_for_terminal(message))
+
+    return Parser(prog=prog, description=description, formatter_class=_formatter)
+
+
+def _main_parser() -> ArgumentParser:
+    """Return the parser that knows the names of all commands, without their options."""
+    parser = _new_parser(
+        "retold",
+        "Keep, find and retell the conversations you had with your coding agents. Without a command:"
         " bring the archive up to date and show the newest sessions.",
     )
     parser.add_argument("-V", "--version", action="version", version=f"retold {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command, told in COMMANDS.items():
-        commands.add_parser(command, help=told)
+    for command, text in COMMANDS.items():
+        commands.add_parser(command, help=text)
     return parser
 
 
 def _formatter(prog: str) -> HelpFormatter:
-    """Return what argparse lays help out with; told the width, it does not import `shutil` to find out."""
+    """Return the formatter of help texts; with a given width argparse does not import `shutil`."""
     from argparse import HelpFormatter
 
     from retold.cli.console import terminal_columns
@@ -140,11 +144,7 @@ def _formatter(prog: str) -> HelpFormatter:
     return HelpFormatter(prog, width=terminal_columns(os.environ, sys.stdout) - 2)
 
 
-def _sentence(told: str) -> str:
-    return told[0].upper() + told[1:] + "."
-
-
-def _guarded(name: str, options: object, console: Console) -> int:
+def _run(name: str, options: object, console: Console) -> int:
     from importlib import import_module
 
     try:
@@ -153,36 +153,37 @@ def _guarded(name: str, options: object, console: Console) -> int:
         code = EXIT_INTERRUPTED
     except BrokenPipeError:
         code = 0
-    except Exception as error:  # noqa: BLE001 - the one handler for what stops us, and for our own bugs
-        code = _failed(error, console)
+    except Exception as error:  # noqa: BLE001 - the only handler of errors and bugs
+        code = _report_error(error, console)
     console.close()
     return code
 
 
-def _failed(error: Exception, console: Console) -> int:
-    """Tell what has gone wrong: the machine, a damaged archive, or else a bug of retold."""
+def _report_error(error: Exception, console: Console) -> int:
+    """Print an error of the machine, damage of the archive, or a bug of retold; return the exit code."""
     from retold.archive.database import RetoldError
 
     if isinstance(error, OSError | RetoldError):
-        console.tell(f"retold: {error}")
+        console.notice(f"retold: {error}")
         return EXIT_MACHINE
-    from retold.archive.examination import damage
+    from retold.archive.examination import find_damage
     from retold.config import retold_home
 
-    if (told := damage(retold_home(os.environ))) is not None:
-        console.tell(f"retold: {told}")
+    if (fault := find_damage(retold_home(os.environ))) is not None:
+        console.notice(f"retold: {fault}")
         return EXIT_MACHINE
-
-    console.tell(f"retold: a bug of ours: {type(error).__name__}: {error} (log: {crash_log(error)})")
+    console.notice(f"retold: a bug of ours: {type(error).__name__}: {error} (log: {write_crash_log(error)})")
     return EXIT_BUG
 
 
-def crash_log(error: BaseException) -> str:
-    """Write the log and return where it is; the traceback goes to stderr if it cannot be written."""
+def write_crash_log(error: BaseException) -> str:
+    """Write a traceback to a log and return its path; if the log cannot be written, print the traceback on stderr."""
+    import traceback
+
     from retold.config import retold_home
 
-    told = "".join(traceback.format_exception(error))
-    about = f"retold {__version__}, Python {platform.python_version()} on {sys.platform}\n\n{told}"
+    head = f"retold {__version__}, Python {platform.python_version()} on {sys.platform}"
+    text = f"{head}\n\n{''.join(traceback.format_exception(error))}"
     folder = os.path.join(retold_home(os.environ), "logs")
     path = os.path.join(folder, f"crash-{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{os.getpid()}.log")
     try:
@@ -190,8 +191,8 @@ def crash_log(error: BaseException) -> str:
         with os.fdopen(
             os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
         ) as log:
-            log.write(about)
+            log.write(text)
     except OSError:
-        sys.stderr.write(about)
+        sys.stderr.write(text)
         return "not written"
     return path

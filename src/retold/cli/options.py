@@ -1,24 +1,23 @@
-"""The filters that listing commands share."""
+"""Options that several commands share: filters, dates and counts."""
 
 from __future__ import annotations
 
 from retold.agents import NAMES
-from retold.archive.queries.conditions import TOOL_KINDS
-from retold.search.filters import CHOICES, FILTERS, choice_of, moment
+from retold.archive.queries.listing import TOOL_KINDS
+from retold.search.filters import CHOICES, FILTERS, Filters, parse_choice, parse_moment
 
-TYPE_CHECKING = False  # importing typing would cost half a start of Python
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from retold.archive.store import Store
     from retold.cli.console import Console
-    from retold.search.filters import Filters
     from retold.search.query import Field
 
 
-def filter_arguments(parser: ArgumentParser) -> None:
-    """Add the filters."""
+def add_filter_arguments(parser: ArgumentParser) -> None:
+    """Add the filters of lists and searches."""
     parser.add_argument("--agent", type=_choice("agent"), help=f"only this agent's: {', '.join(NAMES)}")
     parser.add_argument(
         "--project", metavar="X", help="a path, a project hash or its first 8 characters, or part of its name"
@@ -35,11 +34,11 @@ def filter_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--home", metavar="LABEL", help="came from the home with this label, or in this folder"
     )
-    date_arguments(parser)
+    add_date_arguments(parser)
 
 
-def date_arguments(parser: ArgumentParser) -> None:
-    """Add the filters by time."""
+def add_date_arguments(parser: ArgumentParser) -> None:
+    """Add `--since` and `--until`."""
     parser.add_argument(
         "--since",
         type=_date("after"),
@@ -51,8 +50,8 @@ def date_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def count(text: str) -> int:
-    """Return a number of things to show: one at least."""
+def parse_count(text: str) -> int:
+    """Return a number of things to show, at least 1."""
     from argparse import ArgumentTypeError
 
     if not text.isdecimal() or int(text) < 1:
@@ -63,44 +62,66 @@ def count(text: str) -> int:
 def _choice(name: str) -> Callable[[str], str]:
     from argparse import ArgumentTypeError
 
-    def checked(text: str) -> str:
+    def parse(text: str) -> str:
         try:
-            return choice_of(name, text)
+            return parse_choice(name, text)
         except ValueError as error:
             raise ArgumentTypeError(str(error)) from error
 
-    return checked
+    return parse
 
 
 def _date(name: str) -> Callable[[str], str]:
     from argparse import ArgumentTypeError
 
-    def checked(text: str) -> str:
+    def check(text: str) -> str:
         try:
-            moment(name, text)
+            parse_moment(name, text)
         except (ValueError, OverflowError) as error:
             raise ArgumentTypeError(f"{text!r} is no date: try 2026-01-27, 7d or yesterday") from error
         return text
 
-    return checked
+    return check
+
+
+def make_filters(  # noqa: PLR0913 - two who ask, and what only some commands need
+    record: Store,
+    options: Namespace,
+    console: Console,
+    fields: Iterable[Field] = (),
+    *,
+    in_messages: bool = False,
+    without: tuple[str, ...] = (),
+) -> Filters:
+    """Return the filters in the options and in the fields of a query; unknown projects are looked for on the disk."""
+
+    def find_project(name: str) -> Mapping[str, str]:
+        from retold.cli import project_roots
+
+        return project_roots.find_project(record, name, console)
+
+    filters = Filters(fields, find_project=find_project)
+    return add_filters(filters, options, in_messages=in_messages, without=without)
 
 
 def add_filters(
-    wanted: Filters, options: Namespace, *, in_messages: bool = False, without: tuple[str, ...] = ()
+    filters: Filters, options: Namespace, *, in_messages: bool = False, without: tuple[str, ...] = ()
 ) -> Filters:
-    """Return the conditions with what the options ask for, but for some of them."""
+    """Add the filters in the options, except those in `without`."""
     for name in FILTERS:
         value = getattr(options, name, None)
         if value is not None and name not in without:
-            wanted.add(name, value, in_messages=in_messages)
-    return wanted
+            filters.add(name, value, in_messages=in_messages)
+    return filters
 
 
-def tell_unknown(record: Store, options: Namespace, console: Console, fields: Iterable[Field] = ()) -> None:
-    """Tell which names in the options and fields no session has, and which names there are."""
-    from retold.search.listing import unknown_names
+def warn_of_unknown_names(
+    record: Store, options: Namespace, console: Console, fields: Iterable[Field] = ()
+) -> None:
+    """Name the projects, tools, models, tags and labels in the options and fields that no session has."""
+    from retold.search.listing import unknown_name_messages
 
-    asked = [(name, value) for name in FILTERS if (value := getattr(options, name, None)) is not None]
+    given = [(name, value) for name in FILTERS if (value := getattr(options, name, None)) is not None]
     typed = [(field.name, field.value) for field in fields if not field.is_negated]
-    for message in unknown_names(record, [*asked, *typed]):
-        console.tell(f"retold: {message}")
+    for message in unknown_name_messages(record, [*given, *typed]):
+        console.notice(f"retold: {message}")

@@ -1,4 +1,4 @@
-"""A sync as a person sees it: how far it is while it lasts, and what it came to."""
+"""Run a sync for a command: the homes to read, the progress bar, the problems, and the result on one line."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 import sys
 import time
 
-from retold.cli.archive import tell_if_emptied
+from retold.cli.archive import warn_if_emptied
 from retold.cli.console import terminal_columns
-from retold.config import NAME as CONFIG
-from retold.config import SETTINGS, keep_home, read_config, retold_home
-from retold.synchronization.update import Task, update
+from retold.config import CONFIG_FILE as CONFIG
+from retold.config import SETTINGS, read_config, retold_home, save_home
+from retold.synchronization.update import SyncOptions, update
 
-TYPE_CHECKING = False  # importing typing would cost half a start of Python
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Sequence
@@ -26,18 +26,18 @@ BAR = 24
 _STEP = 0.1
 
 
-def home_arguments(parser: ArgumentParser, home: str) -> None:
-    """Add which homes, and which agents', are meant; `home` says what is done with a further one."""
+def add_home_arguments(parser: ArgumentParser, home: str) -> None:
+    """Add `--home`, with `home` as its help text, and `--agent`."""
     from retold.agents import NAMES
 
-    parser.add_argument("--home", action="append", type=_named_home, metavar="[LABEL=]DIR", help=home)
+    parser.add_argument("--home", action="append", type=_parse_home, metavar="[LABEL=]DIR", help=home)
     parser.add_argument(
         "--agent", action="append", type=str.lower, choices=NAMES, help="only this agent's; repeatable"
     )
 
 
-def _named_home(text: str) -> str:
-    """Return what names a home; a variable of the shell that is not set names none."""
+def _parse_home(text: str) -> str:
+    """Return the value of `--home`; an empty one, as of a shell variable that is not set, is wrong usage."""
     from argparse import ArgumentTypeError
 
     if not text or (text.endswith("=") and not os.path.isdir(text)):
@@ -48,63 +48,63 @@ def _named_home(text: str) -> str:
 def run_sync(
     console: Console, homes: Sequence[str] = (), agents: Sequence[str] = (), *, reindex: bool = False
 ) -> CoverageCount:
-    """Bring the archive up to date, and tell what stood in the way."""
-    task = asked_task(console, homes, agents, reindex=reindex)
+    """Bring the archive up to date and print the problems."""
+    task = sync_task(console, homes, agents, reindex=reindex)
     progress = Progress(console)
-    coverage, problems = update(task, progress.tell_wait, progress.show, progress.tell_damage)
+    coverage, problems = update(task, progress.notice_wait, progress.show, progress.notice_damage)
     progress.end()
     for problem in problems:
-        progress.tell_problem(problem)
+        progress.notice_problem(problem)
     return coverage
 
 
-def asked_task(
+def sync_task(
     console: Console, homes: Sequence[str] = (), agents: Sequence[str] = (), *, reindex: bool = False
-) -> Task:
-    """Return what is to be synced; homes with a label are remembered, and what is no home is told."""
+) -> SyncOptions:
+    """Return the options of a sync; remember homes with a label, and print a notice for what is not a home."""
     folder = retold_home(os.environ)
-    tell_if_emptied(console, folder)
-    given = [_labelled(home) for home in homes]
+    warn_if_emptied(console, folder)
+    given = [_split_label(home) for home in homes]
     for label, home in given:
         if not os.path.isdir(home):
-            console.tell(f"retold: {home}: no such folder")
+            console.notice(f"retold: {home}: no such folder")
             continue
         if not _is_home(home):
-            console.tell(f"retold: {home}: no agent's home")
+            console.notice(f"retold: {home}: no agent's home")
         if label is not None:
-            keep_home(folder, label, home)
-    config = told_config(console, folder)
+            save_home(folder, label, home)
+    config = load_config(console, folder)
     labels = {label for label, _ in given}
     known = [(label, home) for label, home in config.homes.items() if label not in labels]
-    return Task(folder, os.environ, [*given, *known], agents, config.excluded, reindex=reindex)
+    return SyncOptions(folder, os.environ, [*given, *known], agents, config.excluded, reindex=reindex)
 
 
-def told_config(console: Console, folder: str) -> Config:
-    """Return what `config.toml` says; name the settings in it that do not exist."""
+def load_config(console: Console, folder: str) -> Config:
+    """Return the settings in `config.toml`, and print a notice for each that does not exist."""
     config = read_config(folder)
-    tell_unknown_settings(console, folder, config)
+    warn_of_unknown_settings(console, folder, config)
     return config
 
 
-def tell_unknown_settings(console: Console, folder: str, config: Config) -> None:
-    """Name the settings in `config.toml` that do not exist, and those that do."""
+def warn_of_unknown_settings(console: Console, folder: str, config: Config) -> None:
+    """Print a notice for each setting in `config.toml` that does not exist."""
     for name in config.unknown:
         there = " and ".join(SETTINGS)
-        console.tell(
+        console.notice(
             f"retold: {os.path.join(folder, CONFIG)}: no setting is called {name}: there are {there}"
         )
 
 
 def missing_homes(homes: Sequence[str]) -> list[str]:
     """Return the given homes that do not exist."""
-    return [folder for _, folder in map(_labelled, homes) if not os.path.isdir(folder)]
+    return [folder for _, folder in map(_split_label, homes) if not os.path.isdir(folder)]
 
 
-def _labelled(home: str) -> tuple[str | None, str]:
+def _split_label(home: str) -> tuple[str | None, str]:
     label, equals, folder = home.partition("=")
-    is_labelled = bool(equals and label) and not os.path.isdir(home)
-    # A file is known by its path: that by which its home is remembered, wherever the next sync is run.
-    return (label, os.path.realpath(folder)) if is_labelled else (None, os.path.realpath(home))
+    has_label = bool(equals and label) and not os.path.isdir(home)
+    # The archive knows files by their paths, so the path of a home must not depend on the working directory.
+    return (label, os.path.realpath(folder)) if has_label else (None, os.path.realpath(home))
 
 
 def _is_home(folder: str) -> bool:
@@ -112,42 +112,41 @@ def _is_home(folder: str) -> bool:
 
     from retold.agents.registry import AGENTS
 
-    return any(agent.home_in(Path(folder)) is not None for agent in AGENTS.values())
+    return any(agent.find_home(Path(folder)) is not None for agent in AGENTS.values())
 
 
-def coverage_line(coverage: CoverageCount) -> str:
-    """Return what a sync came to, on one line."""
-    new = f", {_counted(coverage.new_sessions, 'new session')}" if coverage.new_sessions else ""
+def format_coverage(coverage: CoverageCount) -> str:
+    """Return the result of a sync on one line."""
+    new = f", {_format_count(coverage.new_sessions, 'new session')}" if coverage.new_sessions else ""
     return (
-        f"{_counted(coverage.found, 'file')} found: {coverage.read:,} read, {coverage.unchanged:,} unchanged{new};"
-        f" {_counted(coverage.problems, 'problem')}; {coverage.seconds:.1f} s"
+        f"{_format_count(coverage.found, 'file')} found: {coverage.read:,} read, {coverage.unchanged:,} unchanged{new};"
+        f" {_format_count(coverage.problems, 'problem')}; {coverage.seconds:.1f} s"
     )
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def _format_count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 class Progress:
-    """How far it is: a bar on a terminal, nothing elsewhere."""
+    """A progress bar on a terminal, in bytes or things; elsewhere it prints nothing."""
 
     def __init__(self, console: Console, *, is_of_bytes: bool = True) -> None:
-        """Take whether what is done is told in bytes, or counted."""
         self._console, self._is_shown, self._shown_at = console, sys.stderr.isatty(), 0.0
         self._is_of_bytes, self._began = is_of_bytes, time.monotonic()
 
-    def tell_wait(self) -> None:
-        """Tell that another has the archive."""
-        self._console.tell("retold: another retold is bringing the archive up to date; waiting for it")
+    def notice_wait(self) -> None:
+        """Print that another process has the lock of the archive."""
+        self._console.notice("retold: another retold is bringing the archive up to date; waiting for it")
 
-    def tell_problem(self, problem: object) -> None:
-        """Tell what stood in the way."""
-        told = f"{problem.path}: {problem.message} [{problem.code}]"  # type: ignore[attr-defined]
-        self._console.tell(f"retold: {' '.join(told.splitlines())}")  # a path may hold the end of a line
+    def notice_problem(self, problem: object) -> None:
+        """Print a problem on one line; its path may contain line ends."""
+        text = f"{problem.path}: {problem.message} [{problem.code}]"  # type: ignore[attr-defined]
+        self._console.notice(f"retold: {' '.join(text.splitlines())}")
 
-    def tell_damage(self, damage: str) -> None:
-        """Tell that the text index is made anew, and why."""
-        self._console.tell(f"retold: {damage}: rebuilding the text index from the archive")
+    def notice_damage(self, damage: str) -> None:
+        """Print that the text index is rebuilt, and why."""
+        self._console.notice(f"retold: {damage}: rebuilding the text index from the archive")
 
     def show(self, done: int, size: int) -> None:
         """Draw the bar."""
@@ -159,14 +158,14 @@ class Progress:
         full = round(part * BAR)
         left = (now - self._began) * (1 - part) / part if part else 0.0
         sizes = f"{done / 1e6:,.0f} of {size / 1e6:,.0f} MB" if self._is_of_bytes else f"{done:,} of {size:,}"
-        told = f"reading {'█' * full}{'░' * (BAR - full)} {sizes}"
-        told += f", {left:.0f} s left" if left >= 1 else ""
-        # What does not fit would go on in the next line, and could not be wiped.
+        bar = f"reading {'█' * full}{'░' * (BAR - full)} {sizes}"
+        bar += f", {left:.0f} s left" if left >= 1 else ""
+        # A bar that wraps into the next line could not be erased.
         columns = terminal_columns(os.environ, self._console.err)
-        self._console.err.write(f"\r\x1b[K{told[: columns - 1]}")
+        self._console.err.write(f"\r\x1b[K{bar[: columns - 1]}")
         self._console.err.flush()
 
     def end(self) -> None:
-        """Wipe it."""
+        """Erase the bar."""
         if self._shown_at:
             self._console.err.write("\r\x1b[K")

@@ -1,4 +1,4 @@
-"""The choices that commands which print transcripts share."""
+"""Transcripts for commands: their options, reading of files, and printing."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ from retold.model.problem import Problem
 from retold.model.session import Session
 
 
-def view_argument(parser: ArgumentParser) -> None:
-    """Add the choice of view."""
+def add_view_argument(parser: ArgumentParser) -> None:
+    """Add `--view`."""
     parser.add_argument(
         "--view",
         choices=("full", "active"),
@@ -18,26 +18,24 @@ def view_argument(parser: ArgumentParser) -> None:
     )
 
 
-def sessions(options: Namespace, console: Console) -> Iterator[Session | Problem]:
-    """Yield the sessions of every file, or the Problem that it has none, which is told on stderr."""
+def read_sessions(options: Namespace, console: Console) -> Iterator[Session | Problem]:
+    """Yield the sessions in each file; for a file without any print its Problem on stderr, and yield it."""
     from retold.agents.registry import NotASession, read
-    from retold.model.serialization import problem_json
+    from retold.model.serialization import encode_problem
 
     for file in options.files:
         try:
             yield from read(file, options.view)
         except NotASession as refusal:
-            told = refusal.problem
-            line = (
-                problem_json(told).decode() if options.json else f"{told.path}: {told.message} [{told.code}]"
-            )
-            console.tell(line if options.json else f"retold: {line}")
-            yield told
+            problem = refusal.problem
+            text = f"retold: {problem.path}: {problem.message} [{problem.code}]"
+            console.notice(encode_problem(problem).decode() if options.json else text)
+            yield problem
 
 
-def transcript_arguments(parser: ArgumentParser) -> None:
-    """Add what a transcript can show."""
-    view_argument(parser)
+def add_transcript_arguments(parser: ArgumentParser) -> None:
+    """Add the options that choose the contents of a transcript."""
+    add_view_argument(parser)
     parser.add_argument("--thoughts", action="store_true", help="show what the model thought")
     parser.add_argument(
         "--tools", choices=("none", "names", "full"), default="names", help="how much of tool calls"
@@ -50,14 +48,13 @@ def transcript_arguments(parser: ArgumentParser) -> None:
 
 
 def print_session(session: Session, options: Namespace, console: Console) -> None:
-    """Print a session in the form that was asked for."""
-    from retold.export.transcript import TranscriptOptions, transcript
-    from retold.model.serialization import session_pieces
+    """Print a session as text or as JSON."""
+    from retold.export.transcript import TranscriptOptions, format_transcript
+    from retold.model.serialization import encode_session
 
     if options.json:
-        console.record_of(session_pieces(session))
+        console.write_json_in_pieces(encode_session(session))
         return
-    for line in transcript(
-        session, TranscriptOptions(options.tools, options.thoughts, options.tokens, options.notices)
-    ):
-        console.line(line.text, line.style)
+    choice = TranscriptOptions(options.tools, options.thoughts, options.tokens, options.notices)
+    for line in format_transcript(session, choice):
+        console.write_line(line.text, line.style)

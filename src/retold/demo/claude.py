@@ -1,4 +1,4 @@
-"""Tool calls in Claude Code's words: name, input, what the model got back, and `toolUseResult`."""
+"""Made-up files of Claude Code: transcripts of sessions and subagents."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -10,19 +10,19 @@ from retold.demo.story import Ask, Compact, Notice, Rewind, Shell, Story, StoryC
 from retold.demo.timeline import (
     INSTRUCTIONS,
     VERSIONS,
-    Acted,
     Dice,
     File,
     Json,
     Moment,
+    PlayedCall,
     Stage,
     StoryAnswer,
     StorySetting,
     StoryUsage,
-    document,
-    lines,
-    report,
-    stamp,
+    final_report,
+    format_document,
+    format_lines,
+    format_time,
 )
 
 REFUSED = (
@@ -31,8 +31,8 @@ REFUSED = (
 )
 
 
-class Told(msgspec.Struct, frozen=True):
-    """A call in Claude Code's words, but for its id."""
+class DemoCall(msgspec.Struct, frozen=True):
+    """A call as Claude Code records it, without its id: input, content for the model, and `toolUseResult`."""
 
     name: str
     input: Json
@@ -41,23 +41,23 @@ class Told(msgspec.Struct, frozen=True):
     is_error: bool | None = None
 
 
-def told_calls(acted: Acted, root: str, agent_id: str) -> Iterator[Told]:
-    """Yield the call; things to do are a call each."""
-    call = acted.call
+def describe_calls(played: PlayedCall, root: str, agent_id: str) -> Iterator[DemoCall]:
+    """Yield the records of a call; each item of a todo list is a call."""
+    call = played.call
     if call.kind == "todo":
         yield from _tasks(call)
         return
-    told = _agent(acted, agent_id) if call.kind == "agent" else _plain(call, root)
+    demo = _agent(played, agent_id) if call.kind == "agent" else _plain(call, root)
     if call.fate == "stopped":
-        said = f"{REFUSED}To tell you how to proceed, the user said:\n{call.body}"
-        told = msgspec.structs.replace(told, content=said, shown=f"Error: {REFUSED}", is_error=True)
+        reason = f"{REFUSED}To tell you how to proceed, the user said:\n{call.body}"
+        demo = msgspec.structs.replace(demo, content=reason, shown=f"Error: {REFUSED}", is_error=True)
     elif call.fate == "failed" and call.kind != "run":
         words = f"<tool_use_error>{call.body}</tool_use_error>"
-        told = msgspec.structs.replace(told, content=words, shown=f"Error: {call.body}", is_error=True)
-    yield told
+        demo = msgspec.structs.replace(demo, content=words, shown=f"Error: {call.body}", is_error=True)
+    yield demo
 
 
-def _plain(call: StoryCall, root: str) -> Told:
+def _plain(call: StoryCall, root: str) -> DemoCall:
     match call.kind:
         case "edit" | "write":
             return _change(call, f"{root}/{call.what}")
@@ -68,17 +68,17 @@ def _plain(call: StoryCall, root: str) -> Told:
         case "mcp":
             server, tool, args = call.on_server()
             content = [{"type": "text", "text": call.body}]
-            return Told(f"mcp__{server}__{tool}", args, content, content)
+            return DemoCall(f"mcp__{server}__{tool}", args, content, content)
         case _:
             return _web(call)
 
 
-def _run(call: StoryCall) -> Told:
+def _run(call: StoryCall) -> DemoCall:
     command = f"ls {call.what}" if call.kind == "list" else call.what
     args = {"command": command, "description": f"Run {command.split()[0]}"}
     if call.fate == "failed":
         words = f"Exit code 1\n{call.body}"
-        return Told("Bash", args, words, f"Error: {words}", is_error=True)
+        return DemoCall("Bash", args, words, f"Error: {words}", is_error=True)
     shown = {
         "stdout": call.body,
         "stderr": "",
@@ -86,14 +86,16 @@ def _run(call: StoryCall) -> Told:
         "isImage": False,
         "noOutputExpected": False,
     }
-    return Told("Bash", args, call.body, shown, is_error=False)
+    return DemoCall("Bash", args, call.body, shown, is_error=False)
 
 
-def _change(call: StoryCall, path: str) -> Told:
+def _change(call: StoryCall, path: str) -> DemoCall:
     if call.kind == "write":
         args: Json = {"file_path": path, "content": f"{call.body}\n"}
         shown: Json = {"type": "create", "filePath": path, "content": args["content"], "structuredPatch": []}
-        return Told("Write", args, f"File created successfully at: {path}", {**shown, "originalFile": None})
+        return DemoCall(
+            "Write", args, f"File created successfully at: {path}", {**shown, "originalFile": None}
+        )
     change = parse_change(call.body)
     old, new = change.old.removesuffix("\n"), change.new.removesuffix("\n")
     args = {"file_path": path, "old_string": old, "new_string": new, "replace_all": False}
@@ -106,10 +108,10 @@ def _change(call: StoryCall, path: str) -> Told:
         "userModified": False,
         "replaceAll": False,
     }
-    return Told("Edit", args, f"The file {path} has been updated successfully.", shown)
+    return DemoCall("Edit", args, f"The file {path} has been updated successfully.", shown)
 
 
-def _look(call: StoryCall, root: str) -> Told:
+def _look(call: StoryCall, root: str) -> DemoCall:
     rows = call.body.splitlines()
     match call.kind:
         case "read":
@@ -117,11 +119,11 @@ def _look(call: StoryCall, root: str) -> Told:
             numbered = "\n".join(f"{number:6}\u2192{row}" for number, row in enumerate(rows, start=1))
             counts = {"numLines": len(rows), "startLine": 1, "totalLines": len(rows)}
             file = {"filePath": path, "content": call.body, **counts}
-            return Told("Read", {"file_path": path}, numbered, {"type": "text", "file": file})
+            return DemoCall("Read", {"file_path": path}, numbered, {"type": "text", "file": file})
         case "find":
             names = [f"{root}/{row}" for row in rows]
             shown: Json = {"filenames": names, "durationMs": 31, "numFiles": len(names), "truncated": False}
-            return Told("Glob", {"pattern": call.what}, "\n".join(names), shown)
+            return DemoCall("Glob", {"pattern": call.what}, "\n".join(names), shown)
         case _:
             args = {"pattern": call.what, "output_mode": "content", "-n": True}
             shown = {
@@ -131,30 +133,30 @@ def _look(call: StoryCall, root: str) -> Told:
                 "content": call.body,
                 "numLines": len(rows),
             }
-            return Told("Grep", args, call.body, shown)
+            return DemoCall("Grep", args, call.body, shown)
 
 
-def _web(call: StoryCall) -> Told:
+def _web(call: StoryCall) -> DemoCall:
     if call.kind == "fetch":
         args = {"url": call.what, "prompt": "What does this page say about the question?"}
         size = len(call.body.encode())
         counts = {"bytes": size * 40, "code": 200, "codeText": "OK", "durationMs": 2140}
-        return Told("WebFetch", args, call.body, {**counts, "result": call.body, "url": call.what})
+        return DemoCall("WebFetch", args, call.body, {**counts, "result": call.body, "url": call.what})
     content = f'Web search results for query: "{call.what}"\n\n{call.body}'
     shown = {"query": call.what, "results": [call.body], "durationSeconds": 3.2}
-    return Told("WebSearch", {"query": call.what}, content, shown)
+    return DemoCall("WebSearch", {"query": call.what}, content, shown)
 
 
-def _tasks(call: StoryCall) -> Iterator[Told]:
+def _tasks(call: StoryCall) -> Iterator[DemoCall]:
     for number, (text, _) in enumerate(call.todos(), start=1):
         args = {"subject": text, "description": text, "activeForm": text}
         shown = {"task": {"id": str(number), "subject": text}}
-        yield Told("TaskCreate", args, f"Task #{number} created successfully: {text}", shown)
+        yield DemoCall("TaskCreate", args, f"Task #{number} created successfully: {text}", shown)
 
 
-def _agent(acted: Acted, agent_id: str) -> Told:
-    name, prompt = acted.call.delegated()
-    said = {"type": "text", "text": report(acted)}
+def _agent(played: PlayedCall, agent_id: str) -> DemoCall:
+    name, prompt = played.call.delegation()
+    answer = {"type": "text", "text": final_report(played)}
     hint = {
         "type": "text",
         "text": f"agentId: {agent_id} (use SendMessage with to: '{agent_id}' to continue this agent)",
@@ -164,12 +166,14 @@ def _agent(acted: Acted, agent_id: str) -> Told:
         "prompt": prompt,
         "agentId": agent_id,
         "agentType": name,
-        "content": [said],
-        "totalDurationMs": int((acted.ended_at - acted.at).total_seconds() * 1000),
-        "totalToolUseCount": len([moment for moment in acted.inner if getattr(moment.event, "calls", ())]),
+        "content": [answer],
+        "totalDurationMs": int((played.ended_at - played.at).total_seconds() * 1000),
+        "totalToolUseCount": len([moment for moment in played.inner if getattr(moment.event, "calls", ())]),
     }
     short = " ".join(prompt.split()[:5])
-    return Told("Agent", {"description": short, "prompt": prompt, "subagent_type": name}, [said, hint], shown)
+    return DemoCall(
+        "Agent", {"description": short, "prompt": prompt, "subagent_type": name}, [answer, hint], shown
+    )
 
 
 CAVEAT = (
@@ -194,11 +198,11 @@ class DemoTranscript(msgspec.Struct):
     records: list[Json] = []
     leaf: str | None = None
     prompts: list[str | None] = []
-    started: list[tuple[str, Acted]] = []
+    started: list[tuple[str, PlayedCall]] = []
     prompt_id: str = ""
 
     def play(self, moment: Moment) -> None:
-        """Take down what happens."""
+        """Record a moment."""
         match moment.event:
             case Ask(text):
                 self._prompt(text, moment.at)
@@ -208,14 +212,14 @@ class DemoTranscript(msgspec.Struct):
                 self.say(f"<bash-input>{command}</bash-input>", moment.at)
                 self.say(f"<bash-stdout>{output}</bash-stdout><bash-stderr></bash-stderr>", moment.at)
             case Notice(text=text):
-                self._overloaded(text, moment.at)
+                self._api_error(text, moment.at)
             case Rewind():
-                self.leaf = self.prompts.pop()  # the next prompt hangs where the last one hung
+                self.leaf = self.prompts.pop()  # the next prompt has the same parent as the last
             case Compact(summary):
                 self._compact(summary, moment.at)
 
     def put(self, at: datetime, **record: object) -> str:
-        """Append a line that hangs on the last one, and return its id."""
+        """Append a line whose parent is the last one, and return its id."""
         name = self.dice.uuid()
         chain = {"parentUuid": self.leaf, "isSidechain": self.agent_id is not None}
         agent = {"agentId": self.agent_id} if self.agent_id else {}
@@ -227,12 +231,14 @@ class DemoTranscript(msgspec.Struct):
             "version": VERSIONS["claude"],
             "gitBranch": "main",
         }
-        self.records.append({**chain, **agent, **record, "uuid": name, "timestamp": stamp(at), **setting})
+        self.records.append(
+            {**chain, **agent, **record, "uuid": name, "timestamp": format_time(at), **setting}
+        )
         self.leaf = name
         return name
 
     def say(self, content: object, at: datetime, **more: object) -> str:
-        """Append a line in the person's place."""
+        """Append a line in the role of the user."""
         return self.put(at, type="user", message={"role": "user", "content": content}, **more)
 
     def _prompt(self, text: str, at: datetime) -> None:
@@ -241,13 +247,13 @@ class DemoTranscript(msgspec.Struct):
         mode = {} if self.agent_id else {"permissionMode": "default"}
         name = self.say(text, at, promptId=self.prompt_id, **mode)
         if not self.agent_id:
-            snapshot = {"messageId": name, "trackedFileBackups": {}, "timestamp": stamp(at)}
-            told = {"type": "file-history-snapshot", "messageId": name, "snapshot": snapshot}
-            self.records.append({**told, "isSnapshotUpdate": False})
+            snapshot = {"messageId": name, "trackedFileBackups": {}, "timestamp": format_time(at)}
+            record = {"type": "file-history-snapshot", "messageId": name, "snapshot": snapshot}
+            self.records.append({**record, "isSnapshotUpdate": False})
 
     def _answer(self, answer: StoryAnswer, moment: Moment) -> None:
-        pairs = [(told, acted) for acted in answer.calls for told in self._told(acted)]
-        asked = [(f"toolu_01{self.dice.name(22)}", told, acted) for told, acted in pairs]
+        pairs = [(demo, played) for played in answer.calls for demo in self._describe(played)]
+        records = [(f"toolu_01{self.dice.name(22)}", demo, played) for demo, played in pairs]
         blocks: list[Json] = [
             {
                 "type": "thinking",
@@ -259,21 +265,21 @@ class DemoTranscript(msgspec.Struct):
         if answer.text:
             blocks.append({"type": "text", "text": answer.text})
         blocks += [
-            {"type": "tool_use", "id": name, "name": told.name, "input": told.input}
-            for name, told, _ in asked
+            {"type": "tool_use", "id": name, "name": demo.name, "input": demo.input}
+            for name, demo, _ in records
         ]
         names = list(self._blocks(blocks, answer.spent, moment))
-        for (name, told, acted), line in zip(asked, names[len(blocks) - len(asked) :], strict=True):
-            self._result(name, told, acted.ended_at, line)
+        for (name, demo, played), line in zip(records, names[len(blocks) - len(records) :], strict=True):
+            self._result(name, demo, played.ended_at, line)
 
-    def _told(self, acted: Acted) -> Iterator[Told]:
+    def _describe(self, played: PlayedCall) -> Iterator[DemoCall]:
         agent_id = f"a{self.dice.hex(16)}"
-        if acted.inner:
-            self.started.append((agent_id, acted))
-        return told_calls(acted, self.root, agent_id)
+        if played.inner:
+            self.started.append((agent_id, played))
+        return describe_calls(played, self.root, agent_id)
 
     def _blocks(self, blocks: list[Json], spent: StoryUsage, moment: Moment) -> Iterator[str]:
-        """Append a response, a line for each block, and yield their ids."""
+        """Append a response, one line for each block, and yield the ids of the lines."""
         response, request = f"msg_01{self.dice.name(22)}", f"req_011C{self.dice.name(20)}"
         reason = "tool_use" if blocks[-1]["type"] == "tool_use" else "end_turn"
         for place, block in enumerate(blocks):
@@ -290,15 +296,15 @@ class DemoTranscript(msgspec.Struct):
             }
             yield self.put(at, message=message, requestId=request, type="assistant")
 
-    def _result(self, call_id: str, told: Told, at: datetime, line: str) -> None:
+    def _result(self, call_id: str, demo: DemoCall, at: datetime, line: str) -> None:
         self.leaf = line
-        block: Json = {"tool_use_id": call_id, "type": "tool_result", "content": told.content}
-        if told.is_error is not None:
-            block["is_error"] = told.is_error
-        shown = {} if self.agent_id else {"toolUseResult": told.shown}
+        block: Json = {"tool_use_id": call_id, "type": "tool_result", "content": demo.content}
+        if demo.is_error is not None:
+            block["is_error"] = demo.is_error
+        shown = {} if self.agent_id else {"toolUseResult": demo.shown}
         self.say([block], at, promptId=self.prompt_id, **shown, sourceToolAssistantUUID=line)
 
-    def _overloaded(self, text: str, at: datetime) -> None:
+    def _api_error(self, text: str, at: datetime) -> None:
         error = {"type": "error", "error": {"type": "overloaded_error", "message": text}}
         self.put(
             at,
@@ -334,7 +340,7 @@ class DemoTranscript(msgspec.Struct):
 
 
 def _usage(spent: StoryUsage, *, is_last: bool) -> Json:
-    """Return what a line says of its response: what was put out so far, the rest of it the same on each."""
+    """Return the usage in a line: the output tokens so far, and the other counts of the whole response."""
     fresh = min(6, spent.input - spent.cached)
     written = spent.input - spent.cached - fresh
     whole = spent.output + spent.reasoning
@@ -356,44 +362,44 @@ SUBAGENT_MODEL = "claude-haiku-4-5-20251001"
 
 
 def claude_files(stories: Sequence[Story], setting: StorySetting) -> Iterator[File]:
-    """Yield every file of the home; a story that another was forked from stands before it."""
+    """Yield every file of the home; a story must come after the story that it is forked from."""
     written: dict[str, DemoTranscript] = {}
     for story in stories:
         dice = Dice("claude", story.id)
         transcript = DemoTranscript(dice.uuid(), setting.root(story.project), story.model, dice)
         written[story.id] = transcript
-        base = _copied(transcript, written, story)
+        base = _copy_parent(transcript, written, story)
         stage = Stage(setting.start(story.when), INSTRUCTIONS["claude"] + base, dice)
         for moment in stage.play(story.beats):
             transcript.play(moment)
         yield from _files(story, transcript, setting, stage.at)
 
 
-def _copied(transcript: DemoTranscript, written: Mapping[str, DemoTranscript], story: Story) -> int:
-    """Begin a fork with the lines of its parent, as of this session; return how many tokens they are."""
+def _copy_parent(transcript: DemoTranscript, written: Mapping[str, DemoTranscript], story: Story) -> int:
+    """Begin a fork with copies of the lines of its parent; return their number of tokens."""
     if story.forked_from is None:
         return 0
     parent = written[story.forked_from]
-    said = [record for record in parent.records if "uuid" in record]
-    transcript.records.extend({**record, "sessionId": transcript.session_id} for record in said)
+    copied = [record for record in parent.records if "uuid" in record]
+    transcript.records.extend({**record, "sessionId": transcript.session_id} for record in copied)
     transcript.leaf = parent.leaf
-    return len(lines(said)) // 12
+    return len(format_lines(copied)) // 12
 
 
 def _files(story: Story, transcript: DemoTranscript, setting: StorySetting, at: datetime) -> Iterator[File]:
     folder = f".claude/projects/{setting.claude_name(story.project)}"
     records = [*transcript.records, *_names(story, transcript.session_id)]
-    yield File(f"{folder}/{transcript.session_id}.jsonl", lines(records), at)
-    for agent_id, acted in transcript.started:
+    yield File(f"{folder}/{transcript.session_id}.jsonl", format_lines(records), at)
+    for agent_id, played in transcript.started:
         path = f"{folder}/{transcript.session_id}/subagents/agent-{agent_id}"
-        kind, task = acted.call.delegated()
+        kind, task = played.call.delegation()
         meta = {"agentType": kind, "description": " ".join(task.split()[:5])}
-        yield File(f"{path}.meta.json", document(meta), acted.at)
-        yield File(f"{path}.jsonl", lines(_subagent(transcript, agent_id, acted)), acted.ended_at)
+        yield File(f"{path}.meta.json", format_document(meta), played.at)
+        yield File(f"{path}.jsonl", format_lines(_subagent(transcript, agent_id, played)), played.ended_at)
 
 
 def _names(story: Story, session_id: str) -> Iterator[Json]:
-    """Yield what the session is called, by the person or by the model, and what was said last."""
+    """Yield the title, given by the person or the model, and the last prompt."""
     if "named" in story.marks:
         yield {"type": "custom-title", "customTitle": story.title, "sessionId": session_id}
     elif "untitled" not in story.marks:
@@ -401,9 +407,9 @@ def _names(story: Story, session_id: str) -> Iterator[Json]:
     yield {"type": "last-prompt", "lastPrompt": story.prompts()[-1], "sessionId": session_id}
 
 
-def _subagent(parent: DemoTranscript, agent_id: str, acted: Acted) -> list[Json]:
+def _subagent(parent: DemoTranscript, agent_id: str, played: PlayedCall) -> list[Json]:
     transcript = DemoTranscript(parent.session_id, parent.root, SUBAGENT_MODEL, parent.dice, agent_id)
-    _, task = acted.call.delegated()
-    for moment in (Moment(acted.at, acted.at, Ask(task)), *acted.inner):
+    _, task = played.call.delegation()
+    for moment in (Moment(played.at, played.at, Ask(task)), *played.inner):
         transcript.play(moment)
     return transcript.records

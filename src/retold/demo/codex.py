@@ -1,4 +1,4 @@
-"""Tool calls in Codex's words: the item that asks, the event that tells its end, and the item with the output."""
+"""Made-up files of Codex: rollouts of threads and subagents, the history of prompts, and the session index."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,61 +10,61 @@ from retold.demo.story import Ask, Compact, Notice, Rewind, Shell, Story, StoryC
 from retold.demo.timeline import (
     INSTRUCTIONS,
     VERSIONS,
-    Acted,
     Dice,
     File,
     Json,
     Moment,
+    PlayedCall,
     Stage,
     StoryAnswer,
     StorySetting,
     StoryUsage,
-    lines,
-    report,
-    stamp,
+    final_report,
+    format_lines,
+    format_time,
 )
 
 AGENTS = "multi_agent_v1"
 
 
-class Told(msgspec.Struct, frozen=True):
-    """A call in Codex's words; a search that ran at the API has no output of its own."""
+class DemoCall(msgspec.Struct, frozen=True):
+    """A call as Codex records it. A search by the API has no output of its own."""
 
-    asked: Json
-    ended: Json | None = None
-    answered: Json | None = None
+    item: Json
+    end_event: Json | None = None
+    output: Json | None = None
 
 
-def told_calls(acted: Acted, root: str, thread_id: str, dice: Dice) -> Iterator[Told]:
-    """Yield the call; a subagent is started, and then waited for."""
-    call, call_id = acted.call, f"call_{dice.name(24)}"
+def describe_calls(played: PlayedCall, root: str, thread_id: str, dice: Dice) -> Iterator[DemoCall]:
+    """Yield the records of a call; a subagent has two, to start it and to wait for it."""
+    call, call_id = played.call, f"call_{dice.name(24)}"
     match call.kind:
         case "edit" | "write":
-            yield _patched(call, call_id, root)
+            yield _apply_patch(call, call_id, root)
         case "web" | "fetch":
-            yield _searched(call, f"ws_{dice.hex(40)}")
+            yield _search(call, f"ws_{dice.hex(40)}")
         case "mcp":
-            yield _served(call, call_id)
+            yield _mcp(call, call_id)
         case "agent":
-            yield from _delegated(acted, thread_id, (call_id, f"call_{dice.name(24)}"))
+            yield from _spawn(played, thread_id, (call_id, f"call_{dice.name(24)}"))
         case "todo":
             plan = [{"step": text, "status": status} for text, status in call.todos()]
             yield _function("update_plan", {"plan": plan}, call_id, "Plan updated")
         case _:
-            yield _executed(call, call_id, root, dice)
+            yield _execute(call, call_id, root, dice)
 
 
-def _function(name: str, args: Json, call_id: str, output: str, namespace: str | None = None) -> Told:
+def _function(name: str, args: Json, call_id: str, output: str, namespace: str | None = None) -> DemoCall:
     place = {"namespace": namespace} if namespace else {}
-    asked = {"type": "function_call", "id": f"fc_{call_id[5:]}", "name": name, **place}
-    return Told(
-        {**asked, "arguments": json.dumps(args, ensure_ascii=False), "call_id": call_id},
+    item = {"type": "function_call", "id": f"fc_{call_id[5:]}", "name": name, **place}
+    return DemoCall(
+        {**item, "arguments": json.dumps(args, ensure_ascii=False), "call_id": call_id},
         None,
         {"type": "function_call_output", "id": f"fco_{call_id[5:]}", "call_id": call_id, "output": output},
     )
 
 
-def _executed(call: StoryCall, call_id: str, root: str, dice: Dice) -> Told:
+def _execute(call: StoryCall, call_id: str, root: str, dice: Dice) -> DemoCall:
     commands = {
         "read": f"sed -n '1,200p' {call.what}",
         "list": f"ls {call.what}",
@@ -76,12 +76,12 @@ def _executed(call: StoryCall, call_id: str, root: str, dice: Dice) -> Told:
         return _function("exec_command", args, call_id, "exec command rejected by user")
     code = 1 if call.fate == "failed" else 0
     seconds = f"0.{dice.between(1000, 9999)}"
-    told = f"Chunk ID: {dice.hex(6)}\nWall time: {seconds} seconds\nProcess exited with code {code}\n"
-    counted = f"Original token count: {len(call.body) // 4 + 1}\nOutput:\n{call.body}\n"
-    return _function("exec_command", args, call_id, told + counted)
+    head = f"Chunk ID: {dice.hex(6)}\nWall time: {seconds} seconds\nProcess exited with code {code}\n"
+    output = f"Original token count: {len(call.body) // 4 + 1}\nOutput:\n{call.body}\n"
+    return _function("exec_command", args, call_id, head + output)
 
 
-def _patched(call: StoryCall, call_id: str, root: str) -> Told:
+def _apply_patch(call: StoryCall, call_id: str, root: str) -> DemoCall:
     path = f"{root}/{call.what}"
     if call.kind == "write":
         rows = "".join(f"+{row}\n" for row in call.body.splitlines())
@@ -92,18 +92,24 @@ def _patched(call: StoryCall, call_id: str, root: str) -> Told:
         patch = parse_change(call.body).patch(call.what)
         diff = "".join(patch.splitlines(keepends=True)[2:-1])
         change, letter = {"type": "update", "unified_diff": diff, "move_path": None}, "M"
-    told = f"Success. Updated the following files:\n{letter} {call.what}\n"
-    asked = {
+    stdout = f"Success. Updated the following files:\n{letter} {call.what}\n"
+    item = {
         "type": "custom_tool_call",
         "id": f"ctc_{call_id[5:]}",
         "call_id": call_id,
         "name": "apply_patch",
     }
-    ended = {"type": "patch_apply_end", "call_id": call_id, "stdout": told, "stderr": "", "success": True}
-    output = f"Exit code: 0\nWall time: 0 seconds\nOutput:\n{told}"
-    return Told(
-        {**asked, "input": patch},
-        {**ended, "changes": {path: change}, "status": "completed"},
+    end_event = {
+        "type": "patch_apply_end",
+        "call_id": call_id,
+        "stdout": stdout,
+        "stderr": "",
+        "success": True,
+    }
+    output = f"Exit code: 0\nWall time: 0 seconds\nOutput:\n{stdout}"
+    return DemoCall(
+        {**item, "input": patch},
+        {**end_event, "changes": {path: change}, "status": "completed"},
         {
             "type": "custom_tool_call_output",
             "id": f"ctco_{call_id[5:]}",
@@ -113,32 +119,40 @@ def _patched(call: StoryCall, call_id: str, root: str) -> Told:
     )
 
 
-def _searched(call: StoryCall, call_id: str) -> Told:
+def _search(call: StoryCall, call_id: str) -> DemoCall:
     action: Json = {"type": "search", "query": call.what, "queries": [call.what]}
     if call.kind == "fetch":
         action = {"type": "open_page", "url": call.what}
-    asked = {"type": "web_search_call", "id": call_id, "status": "completed", "action": action}
-    return Told(asked, {"type": "web_search_end", "call_id": call_id, "query": call.what, "action": action})
+    item = {"type": "web_search_call", "id": call_id, "status": "completed", "action": action}
+    return DemoCall(
+        item, {"type": "web_search_end", "call_id": call_id, "query": call.what, "action": action}
+    )
 
 
-def _served(call: StoryCall, call_id: str) -> Told:
+def _mcp(call: StoryCall, call_id: str) -> DemoCall:
     server, tool, args = call.on_server()
-    told = _function(tool, args, call_id, call.body, f"mcp__{server}")
+    call_record = _function(tool, args, call_id, call.body, f"mcp__{server}")
     result: Json = {"Ok": {"content": [{"type": "text", "text": call.body}], "isError": False}}
     if call.fate == "failed":
         result = {"Err": call.body}
-    ended = {"type": "mcp_tool_call_end", "call_id": call_id, "duration": {"secs": 0, "nanos": 41_000_000}}
+    end_event = {
+        "type": "mcp_tool_call_end",
+        "call_id": call_id,
+        "duration": {"secs": 0, "nanos": 41_000_000},
+    }
     invocation = {"server": server, "tool": tool, "arguments": args}
-    return msgspec.structs.replace(told, ended={**ended, "invocation": invocation, "result": result})
+    return msgspec.structs.replace(
+        call_record, end_event={**end_event, "invocation": invocation, "result": result}
+    )
 
 
-def _delegated(acted: Acted, thread_id: str, call_ids: tuple[str, str]) -> Iterator[Told]:
-    nickname, prompt = acted.call.delegated()
+def _spawn(played: PlayedCall, thread_id: str, call_ids: tuple[str, str]) -> Iterator[DemoCall]:
+    nickname, prompt = played.call.delegation()
     started = json.dumps({"agent_id": thread_id, "nickname": nickname})
     yield _function("spawn_agent", {"message": prompt}, call_ids[0], started, AGENTS)
-    status = {"status": {thread_id: {"completed": report(acted)}}, "timed_out": False}
-    ended = json.dumps(status, ensure_ascii=False)
-    yield _function("wait_agent", {"targets": [thread_id]}, call_ids[1], ended, AGENTS)
+    status = {"status": {thread_id: {"completed": final_report(played)}}, "timed_out": False}
+    output = json.dumps(status, ensure_ascii=False)
+    yield _function("wait_agent", {"targets": [thread_id]}, call_ids[1], output, AGENTS)
 
 
 WINDOW = 258_400
@@ -157,7 +171,7 @@ class DemoRollout(msgspec.Struct):
     model: str
     dice: Dice
     records: list[Json] = []
-    started: list[tuple[str, Acted]] = []
+    started: list[tuple[str, PlayedCall]] = []
     total: StoryUsage = StoryUsage(0, 0, 0, 0)
     last: StoryUsage = StoryUsage(0, 0, 0, 0)
     turn_id: str = ""
@@ -165,7 +179,7 @@ class DemoRollout(msgspec.Struct):
     last_said: str = ""
 
     def play(self, moment: Moment) -> None:
-        """Take down what happens."""
+        """Record a moment."""
         match moment.event:
             case Ask(text):
                 self._prompt(text, moment.at)
@@ -186,25 +200,25 @@ class DemoRollout(msgspec.Struct):
 
     def put(self, kind: str, payload: Json, at: datetime) -> None:
         """Append a line."""
-        self.records.append({"timestamp": stamp(at), "type": kind, "payload": payload})
+        self.records.append({"timestamp": format_time(at), "type": kind, "payload": payload})
 
     def event(self, at: datetime, **payload: object) -> None:
-        """Append a line that tells the screen something."""
+        """Append an event for the screen."""
         self.put("event_msg", payload, at)
 
     def item(self, payload: Json, at: datetime) -> None:
-        """Append a piece of the model's history."""
+        """Append an item of the model's history."""
         passed = {"turn_id": self.turn_id} if self.turn_id else {}
         self.put("response_item", {**payload, "internal_chat_message_metadata_passthrough": passed}, at)
 
     def message(self, role: str, text: str, at: datetime) -> None:
-        """Append what was said."""
+        """Append a message."""
         kind = "output_text" if role == "assistant" else "input_text"
-        said = {"type": "message", "id": f"msg_{self.dice.uuid7(at)}", "role": role}
-        self.item({**said, "content": [{"type": kind, "text": text}]}, at)
+        message = {"type": "message", "id": f"msg_{self.dice.uuid7(at)}", "role": role}
+        self.item({**message, "content": [{"type": kind, "text": text}]}, at)
 
     def begin_turn(self, at: datetime) -> None:
-        """Begin a turn, after the one before."""
+        """Begin a turn, and end the one before."""
         self.end_turn(at)
         self.turn_id, self.turn_at, self.last_said = self.dice.uuid7(at), at, ""
         self.event(
@@ -217,7 +231,7 @@ class DemoRollout(msgspec.Struct):
         )
 
     def end_turn(self, at: datetime) -> None:
-        """End the turn, if one is running: aborted, if nothing came of it."""
+        """End the turn if one is running, as aborted if the model answered nothing."""
         if self.turn_at is None:
             return
         began = int(self.turn_at.timestamp())
@@ -269,23 +283,23 @@ class DemoRollout(msgspec.Struct):
             self.event(at, type="agent_message", message=answer.text, phase=None, memory_citation=None)
             self.message("assistant", answer.text, at)
             self.last_said = answer.text
-        for acted in answer.calls:
-            for told in self._told(acted):
-                self._call(told, acted)
+        for played in answer.calls:
+            for call in self._describe(played):
+                self._record_call(call, played)
         self._count(answer.spent, moment.ended_at)
 
-    def _told(self, acted: Acted) -> Iterator[Told]:
-        thread_id = self.dice.uuid7(acted.at)
-        if acted.inner:
-            self.started.append((thread_id, acted))
-        return told_calls(acted, self.root, thread_id, self.dice)
+    def _describe(self, played: PlayedCall) -> Iterator[DemoCall]:
+        thread_id = self.dice.uuid7(played.at)
+        if played.inner:
+            self.started.append((thread_id, played))
+        return describe_calls(played, self.root, thread_id, self.dice)
 
-    def _call(self, told: Told, acted: Acted) -> None:
-        self.item(told.asked, acted.at)
-        if told.ended is not None:
-            self.event(acted.ended_at, **told.ended)
-        if told.answered is not None:
-            self.item(told.answered, acted.ended_at)
+    def _record_call(self, call: DemoCall, played: PlayedCall) -> None:
+        self.item(call.item, played.at)
+        if call.end_event is not None:
+            self.event(played.ended_at, **call.end_event)
+        if call.output is not None:
+            self.item(call.output, played.ended_at)
 
     def _count(self, spent: StoryUsage, at: datetime) -> None:
         before, self.last = self.total, spent
@@ -300,7 +314,7 @@ class DemoRollout(msgspec.Struct):
         self.event(at, type="token_count", info=counted, rate_limits=_LIMITS)
 
     def _compact(self, summary: str, at: datetime) -> None:
-        asked = [
+        prompts = [
             record["payload"]
             for record in self.records
             if record["payload"].get("role") == "user" and "<" not in str(record["payload"]["content"])[:30]
@@ -313,19 +327,21 @@ class DemoRollout(msgspec.Struct):
             ),
             at,
         )
-        told = {
+        message = {
             "type": "message",
             "role": "user",
             "content": [{"type": "input_text", "text": SUMMED_UP + summary}],
         }
-        self.put("compacted", {"message": SUMMED_UP + summary, "replacement_history": [*asked, told]}, at)
+        self.put(
+            "compacted", {"message": SUMMED_UP + summary, "replacement_history": [*prompts, message]}, at
+        )
         self.event(at, type="context_compacted")
         self.last_said = summary
         self.end_turn(at)
 
 
 def _figures(spent: StoryUsage) -> Json:
-    """Return tokens as Codex counts them: what was reasoned is in the output."""
+    """Return tokens as Codex counts them: the output includes the reasoning."""
     output = spent.output + spent.reasoning
     return {
         "input_tokens": spent.input,
@@ -348,7 +364,7 @@ PERMISSIONS = (
 
 
 class Thread(msgspec.Struct, frozen=True):
-    """A story of Codex that was played: its rollout, and when."""
+    """A story of Codex with its rollout and its moments."""
 
     story: Story
     rollout: DemoRollout
@@ -366,22 +382,22 @@ class Thread(msgspec.Struct, frozen=True):
 
 
 def codex_files(stories: Sequence[Story], setting: StorySetting) -> Iterator[File]:
-    """Yield every file of the home; a story that another was forked from stands before it."""
+    """Yield every file of the home; a story must come after the story that it is forked from."""
     threads: dict[str, Thread] = {}
     for story in stories:
         threads[story.id] = _thread(story, setting, threads)
     for thread in threads.values():
         if "lost" not in thread.story.marks:
             yield _file(thread.rollout, thread.started_at, thread.ended_at, thread.story)
-            for thread_id, acted in thread.rollout.started:
-                yield _subagent(thread, thread_id, acted)
+            for thread_id, played in thread.rollout.started:
+                yield _subagent(thread, thread_id, played)
     yield from _lists(list(threads.values()))
 
 
 def _thread(story: Story, setting: StorySetting, threads: Mapping[str, Thread]) -> Thread:
     dice = Dice("codex", story.id)
     parent = threads[story.forked_from] if story.forked_from else None
-    copied = len(lines(parent.rollout.records)) // 10 if parent else 0
+    copied = len(format_lines(parent.rollout.records)) // 10 if parent else 0
     stage = Stage(setting.start(story.when), INSTRUCTIONS["codex"] + copied, dice)
     moments = tuple(stage.play(story.beats))
     at = moments[0].at
@@ -390,18 +406,18 @@ def _thread(story: Story, setting: StorySetting, threads: Mapping[str, Thread]) 
     how = ("codex_exec", "exec") if "exec" in story.marks else ("codex_cli_rs", "cli")
     rollout.put("session_meta", _about(rollout, at, originator=how[0], source=how[1], **forked), at)
     if parent:
-        rollout.records.extend({**record, "timestamp": stamp(at)} for record in parent.rollout.records)
+        rollout.records.extend({**record, "timestamp": format_time(at)} for record in parent.rollout.records)
         rollout.total = parent.rollout.total
     _play(rollout, moments, is_first=parent is None)
     return Thread(story, rollout, moments)
 
 
 def _about(rollout: DemoRollout, at: datetime, **more: object) -> Json:
-    """Return what the first line says."""
-    told = {
+    """Return the metadata in the first line."""
+    facts = {
         "session_id": rollout.thread_id,
         "id": rollout.thread_id,
-        "timestamp": stamp(at),
+        "timestamp": format_time(at),
         "cwd": rollout.root,
         "cli_version": VERSIONS["codex"],
         "model_provider": "openai",
@@ -409,11 +425,11 @@ def _about(rollout: DemoRollout, at: datetime, **more: object) -> Json:
         "history_mode": "legacy",
         "git": {"branch": "main"},
     }
-    return {**told, **more}
+    return {**facts, **more}
 
 
 def _play(rollout: DemoRollout, moments: Sequence[Moment], *, is_first: bool = True) -> None:
-    """Write a thread down from its first turn to its last."""
+    """Record a thread from its first turn to its last."""
     at = moments[0].at
     rollout.begin_turn(at)
     if is_first:
@@ -428,12 +444,12 @@ def _play(rollout: DemoRollout, moments: Sequence[Moment], *, is_first: bool = T
 def _file(rollout: DemoRollout, at: datetime, ended_at: datetime, story: Story) -> File:
     name = f"rollout-{at:%Y-%m-%dT%H-%M-%S}-{rollout.thread_id}.jsonl"
     folder = "archived_sessions" if "archived" in story.marks else f"sessions/{at:%Y/%m/%d}"
-    return File(f".codex/{folder}/{name}", lines(rollout.records), ended_at)
+    return File(f".codex/{folder}/{name}", format_lines(rollout.records), ended_at)
 
 
-def _subagent(thread: Thread, thread_id: str, acted: Acted) -> File:
+def _subagent(thread: Thread, thread_id: str, played: PlayedCall) -> File:
     parent = thread.rollout
-    nickname, task = acted.call.delegated()
+    nickname, task = played.call.delegation()
     rollout = DemoRollout(thread_id, parent.root, parent.model, parent.dice, total=StoryUsage(0, 0, 0, 0))
     spawned = {
         "parent_thread_id": parent.thread_id,
@@ -444,14 +460,14 @@ def _subagent(thread: Thread, thread_id: str, acted: Acted) -> File:
     }
     more = {"session_id": parent.thread_id, "parent_thread_id": parent.thread_id, "thread_source": "subagent"}
     source = {"originator": "codex_cli_rs", "source": {"subagent": {"thread_spawn": spawned}}}
-    about = _about(rollout, acted.at, **source, **more, agent_nickname=nickname)
-    rollout.put("session_meta", about, acted.at)
-    _play(rollout, (Moment(acted.at, acted.at, Ask(task)), *acted.inner))
-    return _file(rollout, acted.at, acted.ended_at, thread.story)
+    about = _about(rollout, played.at, **source, **more, agent_nickname=nickname)
+    rollout.put("session_meta", about, played.at)
+    _play(rollout, (Moment(played.at, played.at, Ask(task)), *played.inner))
+    return _file(rollout, played.at, played.ended_at, thread.story)
 
 
 def _lists(threads: Sequence[Thread]) -> Iterator[File]:
-    """Yield the prompts that were typed in the terminal, and the names of threads."""
+    """Yield the history of prompts typed in the terminal, and the names of threads."""
     typed = [
         (
             moment.at,
@@ -467,7 +483,7 @@ def _lists(threads: Sequence[Thread]) -> Iterator[File]:
         if isinstance(moment.event, Ask)
     ]
     typed.sort(key=lambda entry: entry[0])
-    yield File(".codex/history.jsonl", lines(entry for _, entry in typed), typed[-1][0])
+    yield File(".codex/history.jsonl", format_lines(entry for _, entry in typed), typed[-1][0])
     named = [thread for thread in threads if "untitled" not in thread.story.marks]
     rows = [
         {
@@ -477,4 +493,4 @@ def _lists(threads: Sequence[Thread]) -> Iterator[File]:
         }
         for thread in sorted(named, key=lambda thread: thread.ended_at)
     ]
-    yield File(".codex/session_index.jsonl", lines(rows), max(thread.ended_at for thread in named))
+    yield File(".codex/session_index.jsonl", format_lines(rows), max(thread.ended_at for thread in named))

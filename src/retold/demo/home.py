@@ -1,4 +1,4 @@
-"""The made-up home itself: all files of all agents, written to disk."""
+"""The folder of the demo: writes the made-up files of all agents, and removes them."""
 
 import os
 import shutil
@@ -17,12 +17,12 @@ from retold.demo.timeline import PROJECTS, File, StorySetting
 
 MARKER = ".retold-demo"
 OWN = "retold"
-"""The folder within for retold's own things: the archive of a demo goes when the demo does."""
+"""The name of the folder for the archive of the demo, which is removed with the demo."""
 _HEAD = "# Made by `retold demo`, which may remove the files named below, and the folder `retold`.\n"
 
 
-def is_marked(folder: Path) -> bool:
-    """Tell whether the demo made this folder."""
+def is_demo(folder: Path) -> bool:
+    """Return whether the demo made a folder."""
     try:
         return (folder / MARKER).read_text(encoding="utf-8").startswith(_HEAD)
     except (OSError, UnicodeDecodeError):
@@ -30,17 +30,17 @@ def is_marked(folder: Path) -> bool:
 
 
 def demo_folder(own: Path) -> Path:
-    """Return where the demo lies that belongs to retold's own folder: around it, if that is a demo's already."""
-    return own.parent if own.name == OWN and is_marked(own.parent) else own / "demo"
+    """Return the folder of the demo for a RETOLD_HOME: the folder above if that is a demo itself, else one within."""
+    return own.parent if own.name == OWN and is_demo(own.parent) else own / "demo"
 
 
-def marks(names: Iterable[str]) -> str:
-    """Return what the marker says of a folder with these files."""
+def format_marker(names: Iterable[str]) -> str:
+    """Return the content of the marker of a folder with these files."""
     return _HEAD + "".join(f"{name}\n" for name in names)
 
 
-def unmake(folder: Path) -> None:
-    """Remove what the demo made, and each folder that is empty then; leave everything else."""
+def remove_demo(folder: Path) -> None:
+    """Remove the files of the demo and the folders that are empty then; leave everything else."""
     names = (folder / MARKER).read_text(encoding="utf-8").removeprefix(_HEAD).splitlines()
     inside = [path for name in names if (path := _inside(folder, name)) is not None]
     for path in inside:
@@ -59,7 +59,7 @@ def unmake(folder: Path) -> None:
 
 
 def _inside(folder: Path, name: str) -> Path | None:
-    """Return the file of that name, unless the name or a link on the way leads out of the folder."""
+    """Return the path of a file; None if its name, or a link in its path, leads out of the folder."""
     path = folder / name
     real = Path(os.path.realpath(path.parent))
     return path if real.is_relative_to(os.path.realpath(folder)) else None
@@ -73,8 +73,8 @@ class OccupiedError(Exception):
     """The folder holds something that the demo did not make."""
 
 
-class Made(msgspec.Struct, frozen=True):
-    """What was made, and the variables that lead there."""
+class DemoHome(msgspec.Struct, frozen=True):
+    """A demo that was made."""
 
     folder: Path
     conversations: Mapping[AgentName, int]
@@ -82,7 +82,7 @@ class Made(msgspec.Struct, frozen=True):
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment in which retold, and the agents, find this home and no other."""
+        """The environment variables with which retold and the agents find this home and no other."""
         home = self.folder / "home"
         return {
             "RETOLD_HOME": str(self.folder / OWN),
@@ -92,21 +92,23 @@ class Made(msgspec.Struct, frozen=True):
         }
 
 
-def make_home(folder: Path, now: datetime) -> Made:
-    """Make the home, in place of one that was made before; raises OccupiedError for a folder with anything else."""
-    if is_marked(folder):
-        unmake(folder)
+def make_home(folder: Path, now: datetime) -> DemoHome:
+    """Make the demo in a folder, in place of an earlier one; raise OccupiedError for a folder with anything else."""
+    if is_demo(folder):
+        remove_demo(folder)
     elif folder.exists() and not _is_empty(folder):
         raise OccupiedError(folder)
     played = stories()
     setting = StorySetting(folder, now)
     files = list(home_files(played, setting))
     (folder / OWN).mkdir(mode=0o700, parents=True, exist_ok=True)
-    # First of all: whatever stops us from here on, the rest can be removed.
-    _write(folder / MARKER, marks(f"home/{file.path}" for file in files), now)
+    # Written first, so that the demo can be removed if this is interrupted.
+    _write(folder / MARKER, format_marker(f"home/{file.path}" for file in files), now)
     for file in files:
         _write(setting.home / file.path, file.text, file.at)
-    return Made(folder, Counter(story.agent for story in played), len({story.project for story in played}))
+    return DemoHome(
+        folder, Counter(story.agent for story in played), len({story.project for story in played})
+    )
 
 
 def home_files(played: Sequence[Story], setting: StorySetting) -> Iterator[File]:
@@ -117,8 +119,8 @@ def home_files(played: Sequence[Story], setting: StorySetting) -> Iterator[File]
     yield from claude_files(by_agent["claude"], setting)
     yield from codex_files(by_agent["codex"], setting)
     yield from gemini_files(by_agent["gemini"], setting)
-    for project, told in PROJECTS.items():
-        yield File(f"code/{project}/README.md", f"# {project}\n\n{told}\n", setting.start("34 08:00"))
+    for project, description in PROJECTS.items():
+        yield File(f"code/{project}/README.md", f"# {project}\n\n{description}\n", setting.start("34 08:00"))
 
 
 def _is_empty(folder: Path) -> bool:
@@ -126,7 +128,7 @@ def _is_empty(folder: Path) -> bool:
 
 
 def _write(path: Path, text: str, at: datetime) -> None:
-    """Write a new file that only its owner may read, in folders of the same kind, as if it were written then."""
+    """Write a new file, in new folders, that only its owner may read, with `at` as the time of its change."""
     for parent in reversed(path.parents):
         if not parent.exists():
             parent.mkdir(mode=0o700)

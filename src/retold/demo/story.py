@@ -1,4 +1,4 @@
-"""A story: one conversation, before any agent has written it down."""
+"""Stories: scripts of invented conversations, independent of the agent, and their parser."""
 
 import difflib
 import json
@@ -11,35 +11,35 @@ import msgspec
 
 AgentName = Literal["claude", "codex", "gemini"]
 Form = Literal["lines", "document", "hashed"]
-"""How Gemini CLI writes: JSON lines (0.61), one document (0.38), one document below a hash (0.28)."""
+"""The format of Gemini CLI: JSON lines (0.61), one document (0.38), one document in a folder named by a hash (0.28)."""
 Kind = Literal["run", "read", "list", "grep", "find", "edit", "write", "web", "fetch", "todo", "agent", "mcp"]
 Fate = Literal["done", "failed", "stopped"]
 LOOKING = frozenset(("read", "list", "grep", "find", "web", "fetch"))
-"""Calls that change nothing: models make several of them at once."""
+"""Calls that change nothing, of which models make several at once."""
 _STATES = {"x": "completed", ">": "in_progress", " ": "pending"}
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """What the person types."""
+    """A prompt of the person."""
 
     text: str
 
 
 class Think(msgspec.Struct, frozen=True):
-    """What the model thinks."""
+    """A thought of the model."""
 
     subject: str
     text: str
 
 
 class Say(msgspec.Struct, frozen=True):
-    """What the model answers."""
+    """An answer of the model."""
 
     text: str
 
 
 class StoryCall(msgspec.Struct, frozen=True):
-    """What the model does: a command, a path, a pattern or a query, and what came of it."""
+    """A tool call: a command, path, pattern or query, with its result."""
 
     kind: Kind
     what: str
@@ -48,7 +48,7 @@ class StoryCall(msgspec.Struct, frozen=True):
     beats: "tuple[Beat, ...]" = ()
 
     def todos(self) -> list[tuple[str, str]]:
-        """Return things to do with their states, from lines such as `[x] done`, `[>] doing` and `[ ] to do`."""
+        """Return the items of a todo list with their states, from lines such as `[x] done`, `[>] doing` and `[ ] to do`."""
         return [(row[4:], _STATES[row[1]]) for row in self.body.splitlines()]
 
     def on_server(self) -> tuple[str, str, dict[str, Any]]:
@@ -57,32 +57,32 @@ class StoryCall(msgspec.Struct, frozen=True):
         server, _, tool = name.partition(".")
         return server, tool, json.loads(arguments)
 
-    def delegated(self) -> tuple[str, str]:
-        """Return which agent was asked, and for what, of `agent: task`."""
+    def delegation(self) -> tuple[str, str]:
+        """Return agent and task of `agent: task`."""
         agent, _, task = self.what.partition(": ")
         return agent, task
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """What the agent's program says itself."""
+    """A message of the agent's program."""
 
     kind: Literal["info", "error"]
     text: str
 
 
 class Shell(msgspec.Struct, frozen=True):
-    """A command that the person runs, beside the conversation."""
+    """A command that the person runs in the agent."""
 
     command: str
     output: str
 
 
 class Rewind(msgspec.Struct, frozen=True):
-    """The person takes the last prompt back, with all that followed."""
+    """The person rewinds the last prompt."""
 
 
 class Compact(msgspec.Struct, frozen=True):
-    """Everything so far gives way to a summary."""
+    """A summary replaces everything so far."""
 
     summary: str
 
@@ -94,7 +94,7 @@ class Save(msgspec.Struct, frozen=True):
 
 
 class Later(msgspec.Struct, frozen=True):
-    """The conversation rests, and goes on."""
+    """The conversation pauses for some hours."""
 
     hours: int
 
@@ -103,7 +103,7 @@ Beat = Ask | Think | Say | StoryCall | Notice | Shell | Rewind | Compact | Save 
 
 
 class Story(msgspec.Struct, frozen=True):
-    """A script, and where and when it was played."""
+    """A conversation: its beats, and its agent, project, model and time."""
 
     id: str
     title: str
@@ -117,7 +117,7 @@ class Story(msgspec.Struct, frozen=True):
     forked_from: str | None = None
 
     def prompts(self) -> tuple[str, ...]:
-        """Return what the person typed, in its order."""
+        """Return the prompts in their order."""
         return tuple(beat.text for beat in self.beats if isinstance(beat, Ask))
 
 
@@ -163,7 +163,7 @@ def parse_beats(text: str) -> Iterator[Beat]:
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each line at the left with what is indented below it, two columns less."""
+    """Yield each line without indentation, with the indented lines below it, less two columns."""
     head, body = "", list[str]()
     for line in text.splitlines():
         if line and not line.startswith(" "):
@@ -189,14 +189,14 @@ def _beats(name: str, fate: str, words: str, body: str) -> Iterator[Beat]:
             subject, _, thought = whole.partition(": ")
             yield Think(subject, thought)
         case "notice":
-            kind, _, told = whole.partition(": ")
-            yield Notice("error" if kind == "error" else "info", told)
+            kind, _, message = whole.partition(": ")
+            yield Notice("error" if kind == "error" else "info", message)
         case _:
             yield _plain(name, words, body, whole)
 
 
 def _plain(name: str, words: str, body: str, whole: str) -> Beat:
-    """Return a beat that is nothing but its words."""
+    """Return a beat without structure."""
     match name:
         case "you":
             return Ask(whole)
@@ -216,7 +216,7 @@ def _plain(name: str, words: str, body: str, whole: str) -> Beat:
 
 
 def _each(words: str, body: str) -> Iterator[Beat]:
-    """Play a script for each row, with the row's words in place of their names in braces."""
+    """Yield the beats of a script for each row, with the words of the row in place of names in braces."""
     rows, _, script = body.partition("\n---\n")
     names = [name.strip() for name in words.split("|")]
     for row in rows.splitlines():
@@ -227,18 +227,18 @@ def _each(words: str, body: str) -> Iterator[Beat]:
 
 
 class StoryDiff(msgspec.Struct, frozen=True):
-    """A piece of a file, before and after."""
+    """A piece of a file before and after a change."""
 
     old: str
     new: str
 
-    def marked(self) -> list[str]:
-        """Return its lines, each with what becomes of it in front: `-`, `+` or a blank."""
+    def marked_lines(self) -> list[str]:
+        """Return its lines, each after `-`, `+` or a blank."""
         lines = difflib.ndiff(self.old.splitlines(), self.new.splitlines())
         return [line[0] + line[2:] for line in lines if not line.startswith("?")]
 
-    def unified(self, name: str) -> str:
-        """Return it as Gemini CLI shows it."""
+    def unified_diff(self, name: str) -> str:
+        """Return the diff that Gemini CLI shows."""
         lines = difflib.unified_diff(
             self.old.splitlines(keepends=True), self.new.splitlines(keepends=True), "a", "b", n=3
         )
@@ -247,25 +247,27 @@ class StoryDiff(msgspec.Struct, frozen=True):
         return f"Index: {name}\n{rule}\n--- {name}\tOriginal\n+++ {name}\tWritten\n{body}"
 
     def hunks(self) -> list[dict[str, Any]]:
-        """Return it as Claude Code keeps it."""
+        """Return the hunks that Claude Code records."""
         old, new = len(self.old.splitlines()), len(self.new.splitlines())
-        return [{"oldStart": 1, "oldLines": old, "newStart": 1, "newLines": new, "lines": self.marked()}]
+        return [
+            {"oldStart": 1, "oldLines": old, "newStart": 1, "newLines": new, "lines": self.marked_lines()}
+        ]
 
     def patch(self, path: str) -> str:
-        """Return it as Codex applies it."""
-        marked = "".join(f"{line}\n" for line in self.marked())
+        """Return the patch that Codex applies."""
+        marked = "".join(f"{line}\n" for line in self.marked_lines())
         return f"*** Begin Patch\n*** Update File: {path}\n@@\n{marked}*** End Patch\n"
 
 
 def parse_change(body: str) -> StoryDiff:
-    """Read lines that begin with `-`, `+` or a blank, each with a column between."""
+    """Return the change in lines that begin with `-`, `+` or a blank, and a column after it."""
     old = [line[2:] for line in body.splitlines() if not line.startswith("+")]
     new = [line[2:] for line in body.splitlines() if not line.startswith("-")]
     return StoryDiff("".join(f"{line}\n" for line in old), "".join(f"{line}\n" for line in new))
 
 
 def stories() -> list[Story]:
-    """Return the stories of all scripts; one that another was forked from stands before it."""
+    """Return the stories of all scripts; a story comes after the story that it is forked from."""
     folder = files("retold.demo") / "stories"
     scripts = sorted(
         (script for script in folder.iterdir() if script.name.endswith(".story")),

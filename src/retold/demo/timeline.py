@@ -1,4 +1,4 @@
-"""A story put in time: who said what and when, and what it took."""
+"""The timeline of a story: plays its beats, with times and tokens; and the setting and format of demo files."""
 
 import hashlib
 import json
@@ -31,7 +31,7 @@ _ALPHABET = string.ascii_letters + string.digits
 
 
 class Dice:
-    """Throws that are the same for the same words."""
+    """Random values that are the same for the same words."""
 
     def __init__(self, *words: str) -> None:
         self._random = random.Random("/".join(words))  # noqa: S311 - nothing here is a secret
@@ -60,13 +60,13 @@ class Dice:
         return f"{time[:8]}-{time[8:]}-7{rest[15:]}"
 
 
-_LETTERS = 3.7
-"""A token is about so many letters of prose and code."""
+_BYTES_PER_TOKEN = 3.7
+"""Bytes of prose and code in a token, on average."""
 _SUBAGENT = 4_200
 
 
 class StoryUsage(msgspec.Struct, frozen=True):
-    """The tokens of a response: the whole prompt, what of it was cached, the answer, and the thoughts besides."""
+    """The tokens of a response: the whole prompt, the cached part of it, the answer, and the thoughts."""
 
     input: int
     cached: int
@@ -75,12 +75,12 @@ class StoryUsage(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """All that was billed."""
+        """All billed tokens."""
         return self.input + self.output + self.reasoning
 
 
-class Acted(msgspec.Struct, frozen=True):
-    """A call and its time; what a subagent did meanwhile is within."""
+class PlayedCall(msgspec.Struct, frozen=True):
+    """A call with its times, and the moments of its subagent."""
 
     call: StoryCall
     at: datetime
@@ -93,7 +93,7 @@ class StoryAnswer(msgspec.Struct, frozen=True):
 
     thoughts: tuple[Think, ...] = ()
     text: str = ""
-    calls: tuple[Acted, ...] = ()
+    calls: tuple[PlayedCall, ...] = ()
     spent: StoryUsage = StoryUsage(0, 0, 0, 0)
 
 
@@ -101,7 +101,7 @@ Event = Ask | StoryAnswer | Notice | Shell | Rewind | Compact | Save | Later
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """Something that happened, from when to when."""
+    """An event with its times."""
 
     at: datetime
     ended_at: datetime
@@ -109,14 +109,14 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class _Response(msgspec.Struct):
-    """A response as far as it is known."""
+    """A response while its beats are collected."""
 
     thoughts: list[Think] = []
     text: str = ""
     calls: list[StoryCall] = []
 
     def takes(self, beat: Think | Say | StoryCall) -> bool:
-        """Tell whether a beat can still belong to this response: results end it, and so do changes."""
+        """Return whether a beat can belong to this response: results and changes end it."""
         if isinstance(beat, StoryCall):
             return all(call.kind in LOOKING for call in (*self.calls, *([beat] if self.calls else [])))
         return not self.calls and not self.text
@@ -132,7 +132,7 @@ class _Response(msgspec.Struct):
 
 
 class Stage:
-    """A conversation while it is played: the clock, and how much the model has to read."""
+    """A conversation while it is played: the clock, and the tokens of its context."""
 
     def __init__(self, at: datetime, instructions: int, dice: Dice) -> None:
         self.at, self.dice = at, dice
@@ -140,7 +140,7 @@ class Stage:
         self.cached = 0
 
     def play(self, beats: Sequence[Beat]) -> Iterator[Moment]:
-        """Yield what happens."""
+        """Yield the moments of beats."""
         for step in _steps(beats):
             began_at = self._wait(step)
             event: Event
@@ -148,11 +148,11 @@ class Stage:
                 event = self._answer(step)
             else:
                 event = step
-                self._hear(step)
+                self._update_context(step)
             yield Moment(began_at, self.at, event)
 
     def _wait(self, step: "Event | _Response") -> datetime:
-        """Let the time go by that a person, or the model, needs; return when the step begins."""
+        """Advance the clock by the time that the person or the model needs; return the begin of the step."""
         seconds = self.dice.between(2, 9) if isinstance(step, _Response) else self.dice.between(25, 210)
         if isinstance(step, Later):
             seconds += step.hours * 3600
@@ -161,8 +161,8 @@ class Stage:
         self.at += timedelta(seconds=seconds, milliseconds=self.dice.between(0, 999))
         return self.at
 
-    def _hear(self, event: Event) -> None:
-        """Take in what the model will read next time, or will not read any more."""
+    def _update_context(self, event: Event) -> None:
+        """Change the tokens that the model will read next time."""
         match event:
             case Ask(text):
                 self.context += _tokens(text)
@@ -171,10 +171,10 @@ class Stage:
             case Compact(summary):
                 self.context, self.cached = self.instructions + _tokens(summary), 0
             case Later():
-                self.cached = 0  # the cache does not last the night
+                self.cached = 0  # the cache expires
 
     def _answer(self, response: _Response) -> StoryAnswer:
-        output = _tokens(response.text) + sum(_written(call) for call in response.calls) + 8
+        output = _tokens(response.text) + sum(_call_tokens(call) for call in response.calls) + 8
         thought = sum(_tokens(thought.subject + thought.text) for thought in response.thoughts)
         reasoning = thought * self.dice.between(2, 5) if thought else 0
         spent = StoryUsage(self.context, self.cached, output, reasoning)
@@ -185,7 +185,7 @@ class Stage:
             tuple(response.thoughts), response.text, tuple(map(self._act, response.calls)), spent
         )
 
-    def _act(self, call: StoryCall) -> Acted:
+    def _act(self, call: StoryCall) -> PlayedCall:
         began_at = self.at
         inner: tuple[Moment, ...] = ()
         if call.beats:
@@ -194,14 +194,14 @@ class Stage:
             self.at = played.at
         slowest = 14_000 if call.kind in {"run", "web", "fetch"} else 400
         self.at += timedelta(milliseconds=self.dice.between(20, slowest))
-        # Scripts hold what matters of a file or an output; models read the rest of it too.
+        # Scripts have extracts of files and outputs; models read all of them.
         unseen = self.dice.between(100, 2_400) if call.kind in LOOKING or call.kind == "run" else 30
         self.context += _tokens(call.body) + unseen
-        return Acted(call, began_at, self.at, inner)
+        return PlayedCall(call, began_at, self.at, inner)
 
 
 def _steps(beats: Sequence[Beat]) -> Iterator[Event | _Response]:
-    """Yield the beats, those of one response together."""
+    """Yield the beats, with those of one response together."""
     response = None
     for beat in beats:
         if not isinstance(beat, Think | Say | StoryCall):
@@ -219,18 +219,18 @@ def _steps(beats: Sequence[Beat]) -> Iterator[Event | _Response]:
         yield response
 
 
-def report(acted: Acted) -> str:
-    """Return what a subagent said last."""
-    answers = [moment.event.text for moment in acted.inner if isinstance(moment.event, StoryAnswer)]
-    return answers[-1] if answers else acted.call.body
+def final_report(played: PlayedCall) -> str:
+    """Return the last answer of a subagent."""
+    answers = [moment.event.text for moment in played.inner if isinstance(moment.event, StoryAnswer)]
+    return answers[-1] if answers else played.call.body
 
 
 def _tokens(text: str) -> int:
-    return round(len(text.encode()) / _LETTERS)
+    return round(len(text.encode()) / _BYTES_PER_TOKEN)
 
 
-def _written(call: StoryCall) -> int:
-    """Return how many tokens the model needs to ask for a call."""
+def _call_tokens(call: StoryCall) -> int:
+    """Return the output tokens of a call."""
     return 24 + _tokens(call.what) + (_tokens(call.body) if call.kind in {"edit", "write"} else 0)
 
 
@@ -242,36 +242,36 @@ PROJECTS = {
     "harbour": "Scripts that set up and back up two small servers.",
 }
 VERSIONS = {"claude": "2.1.100", "codex": "0.148.0", "gemini": "0.61.0"}
-"""The versions whose files are imitated; older sessions of Gemini CLI are those of 0.38.2 and 0.28.2."""
+"""The versions whose files are imitated; older sessions of Gemini CLI imitate 0.38.2 and 0.28.2."""
 INSTRUCTIONS = {"claude": 16_400, "codex": 8_900, "gemini": 9_700, "subagent": 4_200}
-"""Tokens that each agent sends before anybody has said anything."""
+"""Tokens of the instructions of each agent."""
 
 
 class StorySetting(msgspec.Struct, frozen=True):
-    """A home below a folder, at a moment."""
+    """The folder of the demo and the current time."""
 
     folder: Path
     now: datetime
 
     @property
     def home(self) -> Path:
-        """The person's home."""
+        """The home of the person."""
         return self.folder / "home"
 
     def root(self, project: str) -> str:
-        """Return where a project lies."""
+        """Return the root of a project."""
         return str(self.home / "code" / project)
 
     def project_hash(self, project: str) -> str:
-        """Return what Gemini CLI calls a project."""
+        """Return the hash by which Gemini CLI names a project."""
         return hashlib.sha256(self.root(project).encode()).hexdigest()
 
     def claude_name(self, project: str) -> str:
-        """Return what Claude Code calls a project's folder."""
+        """Return the name of a project's folder in Claude Code."""
         return re.sub(r"[^a-zA-Z0-9]", "-", self.root(project))
 
     def start(self, when: str) -> datetime:
-        """Return the moment that a script means: `18 09:12` is a time of day some days ago, `3h` some hours ago."""
+        """Return the time that a script gives: `18 09:12` is a time of day some days ago, `3h` some hours ago."""
         if when.endswith("h"):
             return self.now - timedelta(hours=int(when[:-1]))
         days, time = when.split()
@@ -281,7 +281,7 @@ class StorySetting(msgspec.Struct, frozen=True):
 
 
 class File(msgspec.Struct, frozen=True):
-    """A file to be: where in the person's home, what is in it, and when it was last written."""
+    """A file to write: its path in the home, its content, and the time of its last change."""
 
     path: str
     text: str
@@ -291,21 +291,21 @@ class File(msgspec.Struct, frozen=True):
 Json = dict[str, Any]
 
 
-def stamp(at: datetime) -> str:
-    """Return a time to the millisecond."""
+def format_time(at: datetime) -> str:
+    """Return a time as ISO 8601 with milliseconds."""
     return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03}Z"
 
 
-def line(record: Json) -> str:
-    """Return a record as a line."""
+def format_line(record: Json) -> str:
+    """Return a record as a line of JSON."""
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def lines(records: Iterable[Json]) -> str:
-    """Return records as lines."""
-    return "".join(map(line, records))
+def format_lines(records: Iterable[Json]) -> str:
+    """Return records as lines of JSON."""
+    return "".join(map(format_line, records))
 
 
-def document(value: object) -> str:
-    """Return a value as a document over several lines."""
+def format_document(value: object) -> str:
+    """Return a value as indented JSON."""
     return json.dumps(value, ensure_ascii=False, indent=2)

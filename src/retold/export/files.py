@@ -1,4 +1,4 @@
-"""Files that are written: readable by their owner alone, and whole or not there."""
+"""Writes exported files, atomically and readable by their owner alone, and names them; formats the report of redactions."""
 
 from __future__ import annotations
 
@@ -7,47 +7,43 @@ import re
 import stat
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from zlib import crc32
 
-from retold.export.text.times import day
-from retold.model.serialization import encoded
+from retold.export.text.formatting import format_day, plural
+from retold.model.serialization import encode_tree
 from retold.model.session import Session
 from retold.redaction.redactor import Removal
 
-TYPE_CHECKING = False  # importing typing would cost half a start of Python
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
+def write_file(path: str, pieces: Iterable[bytes]) -> int:
+    """Write a file, replacing an existing one, and return its size.
 
-def to_file(path: str, pieces: Iterable[bytes]) -> int:
-    """Write a file in place of one that may be there; return its size.
-
-    A link stays one, and what is no file of a disk, a pipe or a terminal, is written to as it is.
+    A symbolic link stays one. A pipe, terminal or other special file is written in place.
     """
     path = os.path.realpath(path)
     if os.path.exists(path) and not os.path.isfile(path):
-        with open(path, "wb") as there:
-            return sum(map(there.write, pieces))
+        with open(path, "wb") as special:
+            return sum(map(special.write, pieces))
     folder = os.path.dirname(path) or "."
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    handle, draft = new_draft(os.path.join(folder, f".retold-{crc32(os.fsencode(path)):08x}"))
+    handle, draft = create_draft(os.path.join(folder, f".retold-{crc32(os.fsencode(path)):08x}"))
     size = 0
     try:
         with os.fdopen(handle, "wb") as file:
             for piece in pieces:
                 size += file.write(piece)
         os.replace(draft, path)
-    except BaseException:  # Ctrl-C too: nothing half written is left
+    except BaseException:  # Ctrl-C too: no partial file stays
         os.unlink(draft)
         raise
     return size
 
 
-def new_draft(path: str) -> tuple[int, str]:
-    """Return a new file, readable by its owner alone, with its descriptor; at `path`, unless another process writes there.
+def create_draft(path: str) -> tuple[int, str]:
+    """Create a file that only its owner can read, and return its descriptor and path.
 
-    The draft that a killed process left at `path` is replaced.
+    The path is `path` unless another process writes there. A draft that a killed process left at `path` is replaced.
     """
     for _ in range(2):
         try:
@@ -63,9 +59,9 @@ def new_draft(path: str) -> tuple[int, str]:
 
 
 def _is_abandoned(path: str) -> bool:
-    """Return whether a file is ours, and no process writes it."""
-    found = os.lstat(path)
-    if os.name != "posix" or not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid():
+    """Return whether a file belongs to this user and no process writes it."""
+    status = os.lstat(path)
+    if os.name != "posix" or not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid():
         return False
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -75,7 +71,7 @@ def _is_abandoned(path: str) -> bool:
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock a file until its descriptor is closed, and return whether that is possible."""
+    """Lock a file until its descriptor is closed; return whether it could be locked."""
     try:
         import fcntl  # noqa: PLC0415 - Windows has none
 
@@ -90,12 +86,12 @@ _OTHERS = re.compile(r"[\W_]+")
 
 
 def file_name(session: Session, suffix: str, taken: Collection[str] = ()) -> str:
-    """Return a name that no other file of the export has: the day, the title and the start of the id."""
-    began = day(session.started_at) if session.started_at else "undated"
+    """Return the day, the title and the start of the id as a name that is not in `taken`."""
+    began = format_day(session.started_at) if session.started_at else "undated"
     # Letters of every script stay; no dot, separator or control character does.
     title = _OTHERS.sub("-", (session.title or "untitled").lower())[:_LONGEST].strip("-")
-    known = _OTHERS.sub("-", session.native_id or session.key).strip("-")[:8]
-    stem = "-".join(part for part in (began, title, known) if part)
+    native_id = _OTHERS.sub("-", session.native_id or session.key).strip("-")[:8]
+    stem = "-".join(part for part in (began, title, native_id) if part)
     number, name = 2, f"{stem}{suffix}"
     while name in taken:
         number, name = number + 1, f"{stem}-{number}{suffix}"
@@ -103,7 +99,7 @@ def file_name(session: Session, suffix: str, taken: Collection[str] = ()) -> str
 
 
 def free_path(folder: str, name: str) -> str:
-    """Return a path in a folder at which nothing lies yet: the name, or one with a number."""
+    """Return a path in a folder at which no file exists: the name, or the name with a number."""
     stem, suffix = os.path.splitext(name)
     number, path = 2, os.path.join(folder, name)
     while os.path.lexists(path):
@@ -111,23 +107,23 @@ def free_path(folder: str, name: str) -> str:
     return path
 
 
-_SHOWN = 6
+_MOST_KINDS = 6
 
 
-def report_sentence(report: Sequence[Removal]) -> str:
-    """Return how many secrets there were, and of which kinds, the most frequent first."""
+def format_removals(report: Sequence[Removal]) -> str:
+    """Return the number of removed secrets of each kind, the most frequent first."""
     if not report:
         return "no secrets were found; look before you pass it on all the same"
     kinds = Counter(kind for kind, _ in {(one.kind, one.placeholder) for one in report})
-    told = [f"{count:,} {kind}" for kind, count in sorted(kinds.items(), key=lambda one: (-one[1], one[0]))]
-    rest = len(told) - _SHOWN
-    shown = ", ".join([*told[:_SHOWN], *([f"{rest} more kinds"] if rest > 0 else [])])
-    places = sum(one.count for one in report)
-    return f"taken out: {shown}, in {places:,} place{'' if places == 1 else 's'}; look before you pass it on all the same"
+    counts = [f"{count:,} {kind}" for kind, count in sorted(kinds.items(), key=lambda one: (-one[1], one[0]))]
+    rest = len(counts) - _MOST_KINDS
+    shown = ", ".join([*counts[:_MOST_KINDS], *([f"{rest} more kinds"] if rest > 0 else [])])
+    places = plural(sum(one.count for one in report), "place")
+    return f"taken out: {shown}, in {places}; look before you pass it on all the same"
 
 
-def report_lines(report: Sequence[Removal]) -> Iterator[bytes]:
-    """Yield each as a JSON object: its kind, what stands there now, how often, and where."""
+def removals_json(report: Sequence[Removal]) -> Iterator[bytes]:
+    """Yield each removal as a JSON object: its kind, its placeholder, how often it stands, and where."""
     for one in report:
         place = one.place
         tree = {
@@ -138,4 +134,4 @@ def report_lines(report: Sequence[Removal]) -> Iterator[bytes]:
             "entry": place.entry,
             "field": place.field,
         }
-        yield encoded(tree) + b"\n"
+        yield encode_tree(tree) + b"\n"

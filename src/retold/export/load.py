@@ -1,4 +1,4 @@
-"""Conversations out of the archive, with the subagents that their calls started."""
+"""Loads sessions with their subagents from the archive for an export, and texts of a session without secrets."""
 
 from __future__ import annotations
 
@@ -10,36 +10,35 @@ from itertools import islice
 import msgspec
 from msgspec.structs import replace
 
-from retold.archive.queries.listing import answer_places
+from retold.archive.queries.listing import load_answer_seqs
 from retold.archive.store import Store
 from retold.export.files import file_name
 from retold.export.formats.registry import FORMATS, ExportOptions, ExportSession
-from retold.export.text.escape import uncut
-from retold.export.transcript import plural
+from retold.export.text.formatting import plural
 from retold.model.session import Entry, Message, Session, Text, View
 from retold.redaction import Redactor
-from retold.reports.dashboards import names_changed
+from retold.reports.dashboards import report_changed_names
 from retold.search.pages import SessionSummary
 from retold.sessions.load import load_session
-from retold.sessions.pages import TimelineSlice, load_slice, slices
+from retold.sessions.slices import TimelineSlice, load_slice, load_slices
 
 DEEPEST = 16
-"""Subagents of subagents: no agent calls more, and a circle must end somewhere."""
+"""Levels of subagents: no agent has more, and a cycle must end somewhere."""
 
 
-Fail = Callable[[str, Exception], None]
-"""Hears of the key of a session that cannot be read, and why."""
+LoadFailure = Callable[[str, Exception], None]
+"""Called with the key of a session that cannot be read, and the error."""
 
 
-def gathered(
-    record: Store, key: str, view: View, depth: int = 0, fail: Fail | None = None
+def load_export(
+    store: Store, key: str, view: View, depth: int = 0, fail: LoadFailure | None = None
 ) -> ExportSession | None:
-    """Return a conversation with all that belongs to it; None if there is none.
+    """Return a session with its subagents; None if there is no such session.
 
-    A session that cannot be read is given to `fail` and left out.
+    A session that cannot be read is passed to `fail` and left out.
     """
     try:
-        session = load_session(record, key, view)
+        session = load_session(store, key, view)
     except Exception as error:
         if fail is None:
             raise
@@ -47,188 +46,200 @@ def gathered(
         return None
     if session is None:
         return None
-    below = session.children if depth < DEEPEST else ()
-    found = {child: gathered(record, child, view, depth + 1, fail) for child in below}
-    return ExportSession(session, {child: telling for child, telling in found.items() if telling is not None})
+    children = session.children if depth < DEEPEST else ()
+    exports = {child: load_export(store, child, view, depth + 1, fail) for child in children}
+    return ExportSession(session, {child: export for child, export in exports.items() if export is not None})
 
 
-def sessions_of(telling: ExportSession) -> Iterator[Session]:
-    """Yield a conversation and all that belongs to it."""
-    yield telling.session
-    for subagent in telling.subagents.values():
+def sessions_of(export: ExportSession) -> Iterator[Session]:
+    """Yield a session and its subagents."""
+    yield export.session
+    for subagent in export.subagents.values():
         yield from sessions_of(subagent)
 
 
-def changed(telling: ExportSession, change: Callable[[Session], Session]) -> ExportSession:
-    """Return a conversation with each of its sessions changed; they keep their keys."""
-    subagents = {key: changed(subagent, change) for key, subagent in telling.subagents.items()}
-    return ExportSession(change(telling.session), subagents)
+def map_sessions(export: ExportSession, change: Callable[[Session], Session]) -> ExportSession:
+    """Return an export with `change` applied to each session; keys must not change."""
+    subagents = {key: map_sessions(subagent, change) for key, subagent in export.subagents.items()}
+    return ExportSession(change(export.session), subagents)
 
 
-def cut_session(telling: ExportSession, first: int, last: int | None) -> ExportSession:
-    """Return a conversation with only some of its own entries, counted from 1."""
-    session = telling.session
+def select_entries(export: ExportSession, first: int, last: int | None) -> ExportSession:
+    """Return an export with only some entries of its own session, counted from 1."""
+    session = export.session
     part = msgspec.structs.replace(session, timeline=session.timeline[first - 1 : last])
-    return msgspec.structs.replace(telling, session=part)
+    return msgspec.structs.replace(export, session=part)
 
 
-class HtmlDocument(msgspec.Struct, frozen=True):
-    """A document, and what to call it; its pieces are made as they are asked for, once."""
+class ExportDocument(msgspec.Struct, frozen=True):
+    """A document and its file name. Its pieces are made while they are read, once."""
 
     name: str
     pieces: Iterator[bytes]
 
 
-def document(
-    record: Store, key: str, form: str, choice: ExportOptions, view: View = "full"
-) -> HtmlDocument | None:
-    """Return a conversation in one of `FORMATS`, its secrets as `choice` says; None if there is no such conversation."""
-    telling = gathered(record, key, view)
-    if telling is None:
+def load_document(
+    store: Store, key: str, form: str, options: ExportOptions, view: View = "full"
+) -> ExportDocument | None:
+    """Return a session in one of `FORMATS`, redacted if `options` say so; None if there is no such session."""
+    export = load_export(store, key, view)
+    if export is None:
         return None
-    told = without_secrets(telling, Redactor(home=os.path.expanduser("~"))) if choice.is_redacted else telling
+    if options.is_redacted:
+        export = redact_export(export, Redactor(home=os.path.expanduser("~")))
     chosen = FORMATS[form]
-    return HtmlDocument(file_name(told.session, chosen.suffix), chosen.pieces()((told,), choice))
+    return ExportDocument(file_name(export.session, chosen.suffix), chosen.encode((export,), options))
 
 
-def without_secrets(telling: ExportSession, redactor: Redactor) -> ExportSession:
-    """Return a conversation without its secrets: what one of its sessions gives away stands in none of them."""
-    for session in sessions_of(telling):
+def redact_export(export: ExportSession, redactor: Redactor) -> ExportSession:
+    """Return an export without secrets: a secret that one of its sessions reveals is removed from all of them."""
+    for session in sessions_of(export):
         redactor.learn(session)
-    return changed(telling, partial(redactor.redacted, is_learned=True))
+    return map_sessions(export, partial(redactor.redact, is_learned=True))
 
 
-WHOLE = 1 << 20
-"""Bytes of files up to which all of a session is looked through for secrets, so that one that is given away in one place
-stands in no other. Of a longer one every entry is looked at by itself: what is told must not cost what is not."""
+_ELLIPSIS = "…"
+
+
+def drop_cut_word(title: str | None) -> str | None:
+    """Return a title without the word in which it was cut: half a secret is not recognised as one."""
+    if title is None or not title.endswith(_ELLIPSIS):
+        return title
+    return f"{title.rpartition(' ')[0]} {_ELLIPSIS}".lstrip()
+
+
+LEARNING_LIMIT = 1 << 20
+"""Bytes of files up to which the secrets of a whole session are learned first, so that a secret that is revealed in one
+place is removed from all. In a longer session each entry is redacted by itself, so that a part does not cost the whole."""
 _FEW = 16
 """Entries that are read at once."""
 _LONG = 20_000
-"""Characters of a prompt that are looked at where only its beginning is told: secrets in that end long before."""
+"""Characters of a prompt that are redacted if only its beginning is shown; a secret in the beginning ends long before."""
 
 
-class Quoting:
-    """Whatever it is asked for, and in however many pieces, it tells each text in the same way."""
+class RedactedSession:
+    """A session of which texts and entries are read without secrets, with the same placeholders in all of them."""
 
-    def __init__(self, record: Store, key: str, redactors: Callable[[], Redactor] | None) -> None:
-        """Take what makes redactors; None where secrets may stay."""
-        self._record, self.key, self._redactors = record, key, redactors
+    def __init__(self, store: Store, key: str, make_redactor: Callable[[], Redactor] | None) -> None:
+        """Take the function that makes redactors; None keeps secrets."""
+        self._store, self.key, self._make_redactor = store, key, make_redactor
 
     @cached_property
     def _part(self) -> TimelineSlice | None:
-        return load_slice(self._record, self.key, 0, 0)
+        return load_slice(self._store, self.key, 0, 0)
 
     @cached_property
     def session(self) -> Session | None:
-        """What is told of it in a few words: not what was said, and no texts of any length; None if it has gone meanwhile."""
+        """The session without its timeline and long texts; None if it no longer exists."""
         if self._part is None:
             return None
-        told = _bare(self._part.session, uncut(self._part.session.title))
+        session = _without_texts(self._part.session, drop_cut_word(self._part.session.title))
         redactor = self._redactor()
-        return told if redactor is None else redactor.redacted(told, is_learned=self._learned is not None)
+        return session if redactor is None else redactor.redact(session, is_learned=self._learned is not None)
 
-    def prompts(self) -> tuple[str, str]:
-        """Return the beginnings of the first and the last prompt; where there is none, nothing."""
+    def first_and_last_prompt(self) -> tuple[str, str]:
+        """Return the beginnings of the first and the last prompt; they are empty if there is none."""
         session = self._part and self._part.session
-        said = (session.first_prompt, session.last_prompt) if session else ()
-        first, last = (self.text((text or "")[:_LONG]) for text in said or ("", ""))
+        prompts = (session.first_prompt, session.last_prompt) if session else ("", "")
+        first, last = (self.redact_text((text or "")[:_LONG]) for text in prompts)
         return first, last
 
     @cached_property
     def _learned(self) -> Redactor | None:
-        """What knows all secrets of a session that is short enough."""
-        if self._redactors is None or self._part is None or self._part.size > WHOLE:
+        """A redactor that knows all secrets of the session; None if the session is too long."""
+        if self._make_redactor is None or self._part is None or self._part.size > LEARNING_LIMIT:
             return None
-        redactor = self._redactors()
-        for part in slices(self._record, self.key):
+        redactor = self._make_redactor()
+        for part in load_slices(self._store, self.key):
             redactor.learn(part.session)
         return redactor
 
     def _redactor(self) -> Redactor | None:
-        return self._learned or (self._redactors and self._redactors())
+        return self._learned or (self._make_redactor and self._make_redactor())
 
     def entries(self, first: int = 0, end: int | None = None) -> Iterator[tuple[int, Entry]]:
-        """Yield entries from a place of the timeline on, up to another, each with its place."""
-        for part in slices(self._record, self.key, _FEW, first):
+        """Yield the entries from `first` to before `end`, each with its place in the timeline."""
+        for part in load_slices(self._store, self.key, _FEW, first):
             for seq, entry in enumerate(part.session.timeline, part.first):
                 if end is not None and seq >= end:
                     return
-                yield seq, self.entry(entry)
+                yield seq, self.redact_entry(entry)
 
-    def text(self, text: str) -> str:
-        """Return a text that has to do with it without secrets."""
+    def redact_text(self, text: str) -> str:
+        """Return a text of the session without secrets."""
         redactor = self._redactor()
-        return text if redactor is None else redactor.redacted_text(text)
+        return text if redactor is None else redactor.redact_text(text)
 
-    def entry(self, entry: Entry) -> Entry:
+    def redact_entry(self, entry: Entry) -> Entry:
         """Return an entry without secrets."""
         redactor = self._redactor()
         if redactor is None or self._part is None:
             return entry
-        alone = replace(_bare(self._part.session), timeline=(entry,))
-        return redactor.redacted(alone, is_learned=self._learned is not None).timeline[0]
+        session = replace(_without_texts(self._part.session), timeline=(entry,))
+        return redactor.redact(session, is_learned=self._learned is not None).timeline[0]
 
 
-def _bare(session: Session, title: str | None = None) -> Session:
-    """Return a session without its texts."""
+def _without_texts(session: Session, title: str | None = None) -> Session:
     bare = replace(session, timeline=(), sources=(), extra={}, title=title)
     return replace(bare, summary=None, first_prompt=None, last_prompt=None)
 
 
 LINE = 200
-"""Characters of a prompt."""
+"""Characters of a prompt in a summary."""
 _ENDING, _LINES = 400, 4
-"""Characters and lines of the last answer."""
+"""Characters and lines of the last answer in a summary."""
 _FILES = 8
-_LOOKED_AT = 20
-"""Messages of the agent that are looked at for words of it: the last ones may have called tools and said nothing."""
+_ANSWERS = 20
+"""Messages that are searched for the last answer with words: the last ones may have only tool calls."""
 
 
-def worked(record: Store, card: SessionSummary, quoting: Quoting) -> Iterator[str]:
-    """Yield the lines."""
+def work_summary(store: Store, card: SessionSummary, redacted: RedactedSession) -> Iterator[str]:
+    """Yield the facts of a session, its first and last prompt, the files that it changed, and its last answer."""
     yield _counts(card)
-    first, last = map(one_line, quoting.prompts())
+    first, last = map(prompt_line, redacted.first_and_last_prompt())
     if first:
         yield f"asked: {first}"
     if last and card.prompts > 1:
         yield f"asked last: {last}"
-    if files := names_changed(record, card.key):
+    if files := report_changed_names(store, card.key):
         left = len(files) - _FILES
-        yield quoting.text(f"changed: {', '.join(files[:_FILES])}{f' and {left} more' if left > 0 else ''}")
-    if ending := _ending(record, card, quoting):
+        yield redacted.redact_text(
+            f"changed: {', '.join(files[:_FILES])}{f' and {left} more' if left > 0 else ''}"
+        )
+    if ending := _ending(store, card, redacted):
         yield f"ended: {ending}"
 
 
 def _counts(card: SessionSummary) -> str:
-    told = [plural(card.prompts, "prompt"), card.status]
+    facts = [card.agent, plural(card.prompts, "prompt"), card.status]
     if card.tool_errors:
-        told.append(f"{plural(card.tool_errors, 'tool call')} failed")
+        facts.append(f"{plural(card.tool_errors, 'tool call')} failed")
     if card.subagents:
-        told.append(plural(card.subagents, "subagent"))
-    return " · ".join((card.agent, *told))
+        facts.append(plural(card.subagents, "subagent"))
+    return " · ".join(facts)
 
 
-def _ending(record: Store, card: SessionSummary, quoting: Quoting) -> str | None:
-    """Return how the last answer begins."""
-    for seq in islice(answer_places(record, card.session), _LOOKED_AT):
-        for _, entry in quoting.entries(seq, seq + 1):
-            if words := _words(entry):
+def _ending(store: Store, card: SessionSummary, redacted: RedactedSession) -> str | None:
+    """Return the beginning of the last answer that has words."""
+    for seq in islice(load_answer_seqs(store, card.session), _ANSWERS):
+        for _, entry in redacted.entries(seq, seq + 1):
+            if words := _first_words(entry):
                 return words
     return None
 
 
-def _words(entry: Entry) -> str:
+def _first_words(entry: Entry) -> str:
     parts = entry.parts if isinstance(entry, Message) else ()
-    said = "\n".join(part.text for part in parts if isinstance(part, Text))[: 4 * _ENDING]
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return cut_text(" / ".join(lines[:_LINES]), _ENDING)
+    text = "\n".join(part.text for part in parts if isinstance(part, Text))[: 4 * _ENDING]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return clip_text(" / ".join(lines[:_LINES]), _ENDING)
 
 
-def one_line(text: str | None) -> str:
-    """Return a prompt on one line."""
-    return cut_text(" ".join((text or "")[: 4 * LINE].split()), LINE)
+def prompt_line(text: str | None) -> str:
+    """Return a prompt on one line, cut if it is long."""
+    return clip_text(" ".join((text or "")[: 4 * LINE].split()), LINE)
 
 
-def cut_text(text: str, length: int) -> str:
-    """Return a text that is no longer than it may be."""
+def clip_text(text: str, length: int) -> str:
+    """Return a text of at most `length` characters."""
     return text if len(text) <= length else f"{text[: length - 1]}…"

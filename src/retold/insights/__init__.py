@@ -1,6 +1,6 @@
-"""What a session comes to: pure functions of its timeline.
+"""Failures, decisions, open ends and changed files of a session.
 
-What counts: entries that are the session's own, so that what was copied from another counts once, there. What was compacted
-was said and done all the same. What was rewound was taken back: nothing was decided there and nothing is open, but what
-failed there did fail, and is told with its fate. What was superseded is told again elsewhere.
+Only entries of the session's own count: a copied entry counts in the session that it is from, and a superseded one is
+repeated elsewhere. Compacted entries count like others. In rewound entries nothing was decided and nothing is open, but
+a failed call did fail, and is reported with its fate.
 """

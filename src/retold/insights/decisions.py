@@ -1,7 +1,7 @@
-"""What was decided in a session: sentences that say so, plans that were approved, and what summaries keep of them.
+"""Decisions of a session: sentences that state one, accepted proposals, approved plans, and decisions in summaries.
 
-Sentences are found by a few turns of phrase, in English. Rather one decision too few than one that is none: questions, offers
-and what only might be are left out.
+Sentences are found by a few English phrases. A missed decision is better than a wrong one: questions, offers and
+possibilities are left out.
 """
 
 import re
@@ -10,18 +10,25 @@ from typing import Literal
 
 import msgspec
 
-from retold.insights.text import PlacedEntry, TurnPlace, clipped, paragraphs, placed, sentences, words_said
-from retold.model.session import Context, Entry, Event, Message, ToolCall, words_of
+from retold.insights.text import (
+    PlacedEntry,
+    TurnPlace,
+    clip,
+    message_text,
+    paragraphs,
+    sentences,
+)
+from retold.model.session import Context, Event, Message, ToolCall, prompt_words
 
 Speaker = Literal["person", "agent"]
-Source = Literal["said", "accepted", "plan", "summary"]
+DecisionSource = Literal["said", "accepted", "plan", "summary"]
 SENTENCE, CONTEXT = 300, 600
-"""Characters of a decision, and of the paragraph that it stands in."""
+"""Characters of a decision, and of the paragraph around it."""
 _SHORTEST, _LONGEST = 3, 60
-"""Words of a sentence that can be one."""
-_LOOKED_AT = 1_000
+"""Words of the shortest and the longest sentence that can be a decision."""
+_LONGEST_SENTENCE = 1_000
 _NEAR = 4
-"""As many of the agent's last sentences may hold the proposal that somebody says yes to."""
+"""The agent's last sentences among which an accepted proposal is looked for."""
 _CHOOSE = (
     r"(?:use|go with|keep|stick (?:with|to)|stay with|switch to|move to|drop|avoid|skip|leave|store|wait|postpone|call it"
     r"|do it|make it|not)\b"
@@ -77,95 +84,88 @@ def _pattern(turns: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{turn})" for turn in turns), re.IGNORECASE)
 
 
-_SAYS: dict[Speaker, re.Pattern[str]] = {"person": _pattern(_BY_PERSON), "agent": _pattern(_BY_AGENT)}
+_PHRASES: dict[Speaker, re.Pattern[str]] = {"person": _pattern(_BY_PERSON), "agent": _pattern(_BY_AGENT)}
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that was decided."""
+    """A decision."""
 
     place: TurnPlace
     by: Speaker
-    source: Source
-    """In words, as a proposal of the agent or a plan that was approved, or as a summary of what was said before tells it."""
+    source: DecisionSource
+    """A sentence, an accepted proposal of the agent, an approved plan, or a summary of earlier messages."""
     text: str
-    """The sentence, that of the proposal, or the first line of the plan."""
+    """The sentence, the proposal, or the first line of the plan."""
     context: str
-    """The paragraph around it, the words that accepted it, or the plan, as far as there is room."""
+    """The paragraph around it, the words that accepted it, or the plan, clipped."""
     answers: str | None = None
-    """What the agent had said last, where a person decided."""
+    """The agent's last sentence before a decision of a person."""
 
 
-class Decisions:
-    """What was decided so far, each thing once."""
+class DecisionCollector:
+    """Collects the decisions of a session, each once."""
 
     def __init__(self) -> None:
-        self._found: dict[str, Decision] = {}
-        self._said: tuple[str, ...] = ()
-        """The sentences that the agent said last."""
+        self._decisions: dict[str, Decision] = {}
+        self._last_sentences: tuple[str, ...] = ()
+        """The sentences of the agent's last message with words."""
 
-    def take(self, one: PlacedEntry) -> None:
-        """Take in the next entry; what was taken back decides nothing."""
-        if one.is_taken_back:
+    def add(self, one: PlacedEntry) -> None:
+        """Add the next entry; a rewound one decides nothing."""
+        if one.is_rewound:
             return
-        accepted = _accepted(one, self._said)
+        accepted = _accepted_proposal(one, self._last_sentences)
         for decision in [*accepted, *_decisions(one)]:
             is_said = decision.by == "person" and decision.source == "said"
             if is_said and accepted and _YES.match(decision.text):
-                continue  # the proposal says it better
-            answers = clipped(self._said[-1], SENTENCE) if is_said and self._said else None
-            self._found.setdefault(
+                continue  # the proposal has the content
+            has_answer = is_said and self._last_sentences
+            answers = clip(self._last_sentences[-1], SENTENCE) if has_answer else None
+            self._decisions.setdefault(
                 decision.text.casefold(), msgspec.structs.replace(decision, answers=answers)
             )
         if isinstance(one.entry, Message) and one.entry.role == "assistant":
-            self._said = _sentences(words_said(one.entry)) or self._said
+            self._last_sentences = _sentences(message_text(one.entry)) or self._last_sentences
 
-    def found(self) -> tuple[Decision, ...]:
-        """Return them in their order."""
-        return tuple(self._found.values())
-
-
-def decisions(entries: Iterable[Entry]) -> tuple[Decision, ...]:
-    """Return what was decided in a timeline, in its order."""
-    found = Decisions()
-    for one in placed(entries):
-        found.take(one)
-    return found.found()
+    def decisions(self) -> tuple[Decision, ...]:
+        """Return the decisions in order."""
+        return tuple(self._decisions.values())
 
 
 def _decisions(one: PlacedEntry) -> Iterator[Decision]:
     entry = one.entry
     if isinstance(entry, Event):
         if entry.kind == "compaction":
-            yield from _in_words(one.place, "agent", "summary", entry.text)
+            yield from _find_in_text(one.place, "agent", "summary", entry.text)
         return
-    spoken = words_of(entry)
+    spoken = prompt_words(entry)
     if spoken is not None:
-        yield from _in_words(one.place, "person", "said", spoken)
+        yield from _find_in_text(one.place, "person", "said", spoken)
     elif entry.role == "assistant":
-        yield from _in_words(one.place, "agent", "said", words_said(entry))
-    yield from _in_parts(one.place, entry)
+        yield from _find_in_text(one.place, "agent", "said", message_text(entry))
+    yield from _find_in_parts(one.place, entry)
 
 
-def _in_parts(place: TurnPlace, message: Message) -> Iterator[Decision]:
-    """Yield what stands in summaries, and plans that were approved."""
+def _find_in_parts(place: TurnPlace, message: Message) -> Iterator[Decision]:
+    """Yield the decisions in summaries, and approved plans."""
     for part in message.parts:
         if isinstance(part, Context) and part.kind == "snapshot":
-            yield from _in_words(place, "agent", "summary", part.text or "")
+            yield from _find_in_text(place, "agent", "summary", part.text or "")
         elif isinstance(part, ToolCall) and part.status == "success" and _is_plan(part):
             plan = part.arguments.get("plan")
             if type(plan) is str and plan.strip():
-                yield _plan(place, plan)
+                yield _plan_decision(place, plan)
 
 
-def _accepted(one: PlacedEntry, said: Sequence[str]) -> list[Decision]:
-    """Return what the agent proposed last, where a person says yes to it."""
-    words = words_of(one.entry)
-    proposed = [text for text in said[-_NEAR:] if _PROPOSED.search(text) and _is_told(text)]
+def _accepted_proposal(one: PlacedEntry, last_sentences: Sequence[str]) -> list[Decision]:
+    """Return the agent's last proposal if a person says yes to it."""
+    words = prompt_words(one.entry)
+    proposed = [text for text in last_sentences[-_NEAR:] if _PROPOSED.search(text) and _can_be_decision(text)]
     if words is None or not proposed or not _YES.match(words):
         return []
-    text = clipped(proposed[-1], SENTENCE)
+    text = clip(proposed[-1], SENTENCE)
     return [
-        Decision(place=one.place, by="person", source="accepted", text=text, context=clipped(words, CONTEXT))
+        Decision(place=one.place, by="person", source="accepted", text=text, context=clip(words, CONTEXT))
     ]
 
 
@@ -177,34 +177,34 @@ def _is_plan(call: ToolCall) -> bool:
     return call.canonical == "planning" and call.name.replace("_", "").casefold() == _PLANNED
 
 
-def _plan(place: TurnPlace, plan: str) -> Decision:
+def _plan_decision(place: TurnPlace, plan: str) -> Decision:
     title = next(line for line in plan.splitlines() if line.strip()).lstrip("# ").strip() or plan.strip()
     return Decision(
         place=place,
         by="person",
         source="plan",
-        text=clipped(title, SENTENCE),
-        context=clipped(plan, CONTEXT),
+        text=clip(title, SENTENCE),
+        context=clip(plan, CONTEXT),
     )
 
 
-def _in_words(place: TurnPlace, by: Speaker, source: Source, text: str) -> Iterator[Decision]:
+def _find_in_text(place: TurnPlace, by: Speaker, source: DecisionSource, text: str) -> Iterator[Decision]:
     is_list = False
     for paragraph in paragraphs(text):
-        for sentence, is_listed in _told(paragraph, is_list=is_list):
+        for sentence, is_listed in _split_paragraph(paragraph, is_list=is_list):
             if is_listed or _is_decision(sentence, by):
                 yield Decision(
                     place=place,
                     by=by,
                     source=source,
-                    text=clipped(sentence, SENTENCE),
-                    context=clipped(paragraph, CONTEXT),
+                    text=clip(sentence, SENTENCE),
+                    context=clip(paragraph, CONTEXT),
                 )
         is_list = bool(_HEADING.match(paragraph.splitlines()[-1]))
 
 
-def _told(paragraph: str, *, is_list: bool) -> Iterator[tuple[str, bool]]:
-    """Yield the sentences of a paragraph, and whether they stand in a list of decisions, which a heading begins."""
+def _split_paragraph(paragraph: str, *, is_list: bool) -> Iterator[tuple[str, bool]]:
+    """Yield the sentences of a paragraph, and whether each is an item under a heading such as "Decisions"."""
     lines = paragraph.splitlines()
     begins = next((number for number, line in enumerate(lines) if _HEADING.match(line)), None)
     listed = lines if is_list else lines[begins + 1 :] if begins is not None else []
@@ -216,10 +216,10 @@ def _told(paragraph: str, *, is_list: bool) -> Iterator[tuple[str, bool]]:
 
 
 def _is_decision(sentence: str, by: Speaker) -> bool:
-    return _is_told(sentence) and _SAYS[by].search(sentence.replace("\u2019", "'")) is not None
+    return _can_be_decision(sentence) and _PHRASES[by].search(sentence.replace("\u2019", "'")) is not None
 
 
-def _is_told(sentence: str) -> bool:
-    """Tell whether a sentence is of a length that can be told, and sure of what it says."""
-    is_short = len(sentence) <= _LOOKED_AT and _SHORTEST <= len(sentence.split()) <= _LONGEST
+def _can_be_decision(sentence: str) -> bool:
+    """Return whether a sentence has a fitting length and expresses no doubt."""
+    is_short = len(sentence) <= _LONGEST_SENTENCE and _SHORTEST <= len(sentence.split()) <= _LONGEST
     return is_short and not _UNSURE.search(sentence)

@@ -1,4 +1,4 @@
-"""A digest of many sessions: what was done, decided, changed, mended, and left open, each with where it stands."""
+"""The insights of a session, and the digest of many: prompts, decisions, changed files, failures and open ends."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -8,121 +8,121 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from retold.archive.queries.conditions import Condition
-from retold.archive.queries.listing import is_among
+from retold.archive.queries.listing import Condition, is_selected
 from retold.archive.store import Store
-from retold.insights.changes import Changes, FileChange
-from retold.insights.decisions import Decision, Decisions
-from retold.insights.failures import CallFailure, Failures
-from retold.insights.open_ends import OpenEnd, OpenEnds
-from retold.insights.text import TurnPlace, placed
-from retold.model.session import Entry, Kind, Session, SessionStatus, words_of
-from retold.projects.matching import in_project, last_name, whole_path
+from retold.insights.changes import ChangeCollector, FileChange
+from retold.insights.decisions import Decision, DecisionCollector
+from retold.insights.failures import CallFailure, FailureCollector
+from retold.insights.open_ends import OpenEnd, OpenEndCollector
+from retold.insights.text import TurnPlace, place_entries
+from retold.model.session import Entry, Kind, Session, SessionStatus, prompt_words
+from retold.projects.matching import absolute_path, folder_name, path_in_project
 from retold.search.filters import Filters
-from retold.search.listing import listed_keys
-from retold.sessions.pages import slices
+from retold.search.listing import list_keys
+from retold.sessions.slices import load_slices
+
+MOST = 100
+"""Sessions in a digest, unless the caller asks for more."""
+T = TypeVar("T")
 
 
-class Gleaned(msgspec.Struct, frozen=True):
-    """What a session comes to."""
+class Insights(msgspec.Struct, frozen=True):
+    """The insights of a timeline."""
 
     decisions: tuple[Decision, ...] = ()
     failures: tuple[CallFailure, ...] = ()
     open_ends: tuple[OpenEnd, ...] = ()
     changes: tuple[FileChange, ...] = ()
     prompts: int = 0
-    """How often a person spoke here; what was said in another session and copied is not counted again."""
+    """The session's own prompts, without copied ones."""
 
 
-def gleaned(entries: Iterable[Entry]) -> Gleaned:
-    """Return what a timeline comes to, from its first entry on; it is gone through once."""
-    decisions, failures, open_ends, changes = Decisions(), Failures(), OpenEnds(), Changes()
+def collect_insights(entries: Iterable[Entry]) -> Insights:
+    """Return the insights of a timeline, which is iterated once."""
+    decisions, failures, changes = DecisionCollector(), FailureCollector(), ChangeCollector()
+    open_ends = OpenEndCollector()
     prompts = 0
-    for one in placed(entries):
-        prompts += words_of(one.entry) is not None
-        decisions.take(one)
-        failures.take(one)
-        open_ends.take(one)
-        changes.take(one)
-    failed = failures.found()
-    return Gleaned(decisions.found(), failed, open_ends.found(failed), changes.found(), prompts)
+    for one in place_entries(entries):
+        prompts += prompt_words(one.entry) is not None
+        decisions.add(one)
+        failures.add(one)
+        open_ends.add(one)
+        changes.add(one)
+    failed = failures.failures()
+    return Insights(decisions.decisions(), failed, open_ends.open_ends(failed), changes.changes(), prompts)
 
 
-MOST = 100
-"""Sessions that are looked into, unless more are asked for."""
-
-
-class Gleaning(msgspec.Struct, frozen=True):
-    """A session and what it comes to."""
+class SessionInsights(msgspec.Struct, frozen=True):
+    """A session with its insights."""
 
     session: Session
     """Without its timeline."""
-    gleaned: Gleaned
-    subagents: "tuple[Gleaning, ...]" = ()
-    """Those that it started, and those that they started, in their order."""
+    insights: Insights
+    subagents: "tuple[SessionInsights, ...]" = ()
+    """The subagents that it started, and those that they started, in order."""
 
     @property
-    def all(self) -> "tuple[Gleaning, ...]":
-        """This one and its subagents."""
+    def all(self) -> "tuple[SessionInsights, ...]":
+        """This session and its subagents."""
         return (self, *self.subagents)
 
 
-def gleaning(record: Store, key: str) -> Gleaning | None:
-    """Return what a session comes to, without its subagents; None if there is none. Of a long one, little is held at a time."""
-    parts = slices(record, key)
-    first = next(parts, None)
+def load_insights(record: Store, key: str) -> SessionInsights | None:
+    """Return a session with its insights, without its subagents; None if there is none. It is read slice by slice."""
+    slices = load_slices(record, key)
+    first = next(slices, None)
     if first is None:
         return None
-    rest = chain.from_iterable(part.session.timeline for part in parts)
-    found = gleaned(chain(first.session.timeline, rest))
+    rest = chain.from_iterable(part.session.timeline for part in slices)
+    insights = collect_insights(chain(first.session.timeline, rest))
     session = msgspec.structs.replace(first.session, timeline=())
-    if session.kind == "prompts-only":  # whatever was answered is lost
-        found = msgspec.structs.replace(found, open_ends=())
-    return Gleaning(session, found)
+    if session.kind == "prompts-only":  # the answers are lost
+        insights = msgspec.structs.replace(insights, open_ends=())
+    return SessionInsights(session, insights)
 
 
-def with_subagents(record: Store, found: Gleaning, reach: Sequence[Condition] = ()) -> Gleaning:
-    """Return the same with what its subagents come to, if somebody may see them: they may work elsewhere."""
+def add_subagents(
+    record: Store, found: SessionInsights, conditions: Sequence[Condition] = ()
+) -> SessionInsights:
+    """Return a session with the subagents that satisfy conditions: they may work in other projects."""
+    seen = {found.session.key}
     return msgspec.structs.replace(
-        found, subagents=tuple(_subagents(record, found.session, {found.session.key}, reach))
+        found, subagents=tuple(_load_subagents(record, found.session, seen, conditions))
     )
 
 
-def _subagents(
-    record: Store, session: Session, told: set[str], reach: Sequence[Condition]
-) -> Iterator[Gleaning]:
+def _load_subagents(
+    record: Store, session: Session, seen: set[str], conditions: Sequence[Condition]
+) -> Iterator[SessionInsights]:
     for key in session.children:
-        if key in told or not is_among(record, key, reach):
+        if key in seen or not is_selected(record, key, conditions):
             continue
-        told.add(key)
-        child = gleaning(record, key)
+        seen.add(key)
+        child = load_insights(record, key)
         if child is not None and child.session.kind == "subagent":
             yield child
-            yield from _subagents(record, child.session, told, reach)
+            yield from _load_subagents(record, child.session, seen, conditions)
 
 
-def gleanings(
-    record: Store, wanted: Filters, most: int = MOST, reach: Sequence[Condition] = ()
-) -> Iterator[Gleaning]:
-    """Yield what the meant sessions come to, the newest first, with their subagents as far as they are within reach."""
-    for key in listed_keys(record, wanted)[:most]:
-        found = gleaning(record, key)
+def load_many_insights(
+    record: Store, filters: Filters, most: int = MOST, conditions: Sequence[Condition] = ()
+) -> Iterator[SessionInsights]:
+    """Yield the selected sessions with their insights, the newest first, with those subagents that satisfy conditions."""
+    for key in list_keys(record, filters)[:most]:
+        found = load_insights(record, key)
         if found is not None:
-            yield with_subagents(record, found, reach)
-
-
-T = TypeVar("T")
+            yield add_subagents(record, found, conditions)
 
 
 class Cited(msgspec.Struct, Generic[T], frozen=True):
-    """Something, and the session that it stands in."""
+    """A value with the key of the session that it is from."""
 
     key: str
-    what: T
+    value: T
 
 
-class Chapter(msgspec.Struct, frozen=True, kw_only=True):
-    """A session of a digest; what its subagents took is counted with it."""
+class DigestSession(msgspec.Struct, frozen=True, kw_only=True):
+    """A session of a digest. Tokens and cost include its subagents."""
 
     key: str
     agent: str
@@ -132,7 +132,7 @@ class Chapter(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime | None
     ended_at: datetime | None
     prompts: int
-    """What people said here, and not in the session that it was copied from."""
+    """The session's own prompts, without copied ones."""
     subagents: int
     tokens: int | None
     is_estimated: bool
@@ -140,63 +140,63 @@ class Chapter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChangedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file, and what all sessions did to it."""
+    """A file with its changes in all sessions."""
 
     path: str
-    """From the root of all, as far as that is known."""
+    """The absolute path, as far as it is known."""
     name: str
-    """From the root of the project, where all sessions are of one; else by the project's name."""
+    """The path in the project; with the project's name if the sessions are of several."""
     edits: int
     added: int | None
     removed: int | None
     sessions: tuple[str, ...]
-    """Their keys, the newest first."""
+    """The keys of the sessions, the newest first."""
     last: Cited[TurnPlace]
 
 
 class Digest(msgspec.Struct, frozen=True, kw_only=True):
-    """What sessions come to, the newest first; within a session, in its order."""
+    """The insights of many sessions, the newest first; within a session, in order."""
 
     roots: tuple[str, ...]
-    """Of their projects."""
-    sessions: tuple[Chapter, ...]
+    """The roots of their projects."""
+    sessions: tuple[DigestSession, ...]
     left_out: int
-    """Older sessions that are meant, and were not looked into."""
+    """Older sessions that were selected but not read."""
     decisions: tuple[Cited[Decision], ...]
     failures: tuple[Cited[CallFailure], ...]
     open_ends: tuple[Cited[OpenEnd], ...]
-    """Of the sessions alone: what a subagent leaves open, whoever started it deals with."""
+    """Without those of subagents, which the session that started them deals with."""
     files: tuple[ChangedFile, ...]
-    """Those that were changed most first."""
+    """Those with the most changes first."""
 
 
-def digest(record: Store, wanted: Filters, most: int = MOST, reach: Sequence[Condition] = ()) -> Digest:
-    """Return what the meant sessions come to; no more than the newest so many are looked into.
+def load_digest(
+    record: Store, filters: Filters, most: int = MOST, conditions: Sequence[Condition] = ()
+) -> Digest:
+    """Return the digest of the newest selected sessions, with those subagents that satisfy conditions."""
+    found = list(load_many_insights(record, filters, most, conditions))
+    return make_digest(found, left_out=max(len(list_keys(record, filters)) - most, 0))
 
-    Of their subagents those count that are within reach.
-    """
-    found = list(gleanings(record, wanted, most, reach))
-    return digested(found, left_out=max(len(listed_keys(record, wanted)) - most, 0))
 
-
-def digested(found: Sequence[Gleaning], left_out: int = 0) -> Digest:
-    """Return the digest of what sessions come to."""
-    every = [(one.session.key, one.gleaned) for whole in found for one in whole.all]
+def make_digest(found: Sequence[SessionInsights], left_out: int = 0) -> Digest:
+    """Return the digest of sessions."""
+    every = [(one.session.key, one.insights) for whole in found for one in whole.all]
     roots = dict.fromkeys(one.session.project.root for one in found if one.session.project.root)
     return Digest(
         roots=tuple(roots),
-        sessions=tuple(map(_chapter, found)),
+        sessions=tuple(map(_digest_session, found)),
         left_out=left_out,
-        decisions=tuple(Cited(key, one) for key, told in every for one in told.decisions),
-        failures=tuple(Cited(key, one) for key, told in every for one in told.failures),
-        open_ends=tuple(Cited(one.session.key, end) for one in found for end in one.gleaned.open_ends),
-        files=_files(found, tuple(roots)),
+        decisions=tuple(Cited(key, one) for key, insights in every for one in insights.decisions),
+        failures=tuple(Cited(key, one) for key, insights in every for one in insights.failures),
+        open_ends=tuple(Cited(one.session.key, end) for one in found for end in one.insights.open_ends),
+        files=_changed_files(found, tuple(roots)),
     )
 
 
-def _chapter(found: Gleaning) -> Chapter:
+def _digest_session(found: SessionInsights) -> DigestSession:
     session, every = found.session, [one.session for one in found.all]
-    return Chapter(
+    costs = [one.cost_usd for one in every if one.cost_usd is not None]
+    return DigestSession(
         key=session.key,
         agent=session.agent,
         kind=session.kind,
@@ -204,45 +204,37 @@ def _chapter(found: Gleaning) -> Chapter:
         status=session.status,
         started_at=session.started_at,
         ended_at=session.ended_at,
-        prompts=found.gleaned.prompts,
+        prompts=found.insights.prompts,
         subagents=len(found.subagents),
         tokens=_known_sum(one.usage.total for one in every),
         is_estimated=any(one.usage.estimated for one in every),
-        cost_usd=sum((one.cost_usd for one in every if one.cost_usd is not None), Decimal(0))
-        if any(one.cost_usd is not None for one in every)
-        else None,
+        cost_usd=sum(costs, Decimal(0)) if costs else None,
     )
 
 
-def _files(found: Sequence[Gleaning], roots: Sequence[str]) -> tuple[ChangedFile, ...]:
-    changed: dict[str, ChangedFile] = {}
+def _changed_files(found: Sequence[SessionInsights], roots: Sequence[str]) -> tuple[ChangedFile, ...]:
+    files: dict[str, ChangedFile] = {}
     for whole in found:
-        for path, change, last in _changes(whole):
-            root = whole.session.project.root
-            before = changed.get(path)
-            changed[path] = ChangedFile(
-                path=path,
-                name=_name(path, root, roots),
-                edits=change.edits + (before.edits if before else 0),
-                added=_known_sum([change.added, before.added if before else None]),
-                removed=_known_sum([change.removed, before.removed if before else None]),
-                sessions=tuple(dict.fromkeys([*(before.sessions if before else ()), whole.session.key])),
-                last=before.last if before else last,
-            )
-    return tuple(sorted(changed.values(), key=lambda one: (-len(one.sessions), -one.edits, one.path)))
+        root = whole.session.project.root
+        for one in whole.all:
+            for change in one.insights.changes:
+                path = absolute_path(change.path, one.session.project.root or root)
+                before = files.get(path)
+                files[path] = ChangedFile(
+                    path=path,
+                    name=_file_name(path, root, roots),
+                    edits=change.edits + (before.edits if before else 0),
+                    added=_known_sum([change.added, before.added if before else None]),
+                    removed=_known_sum([change.removed, before.removed if before else None]),
+                    sessions=tuple(dict.fromkeys([*(before.sessions if before else ()), whole.session.key])),
+                    last=before.last if before else Cited(one.session.key, change.last),
+                )
+    return tuple(sorted(files.values(), key=lambda file: (-len(file.sessions), -file.edits, file.path)))
 
 
-def _changes(whole: Gleaning) -> Iterator[tuple[str, FileChange, Cited[TurnPlace]]]:
-    """Yield the whole path of each file that a session, or a subagent of it, changed."""
-    for one in whole.all:
-        for change in one.gleaned.changes:
-            path = whole_path(change.path, one.session.project.root or whole.session.project.root)
-            yield path, change, Cited(one.session.key, change.last)
-
-
-def _name(path: str, root: str | None, roots: Sequence[str]) -> str:
-    name = in_project(path, root)
-    return name.removeprefix(f"{last_name(root)}/") if root is not None and len(roots) == 1 else name
+def _file_name(path: str, root: str | None, roots: Sequence[str]) -> str:
+    name = path_in_project(path, root)
+    return name.removeprefix(f"{folder_name(root)}/") if root is not None and len(roots) == 1 else name
 
 
 def _known_sum(figures: Iterable[int | None]) -> int | None:

@@ -1,229 +1,214 @@
-"""What failed in a session, and what mended it: the same call when it worked, and what was done between."""
+"""Failed calls of a session, and their fixes: the same call when it succeeded, and what was done in between."""
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import replace
 
-from retold.insights.changes import changed_files
+from retold.insights.changes import CHANGING_TOOLS, files_changed_by
 from retold.insights.commands import (
     CommandRun,
-    command_of,
-    error_lines,
-    is_done,
-    is_failed,
-    is_look,
-    makes_good,
-    runs,
-    target,
-    telling_lines,
-    whole_target,
+    call_error,
+    error_excerpt,
+    full_target,
+    has_failed,
+    has_succeeded,
+    is_read_only,
+    parse_runs,
+    repairs,
+    shell_command,
+    short_target,
 )
-from retold.insights.text import PlacedEntry, TurnPlace, first_sentences, placed, words_said
-from retold.model.session import Canonical, Entry, Event, Fate, Message, ToolCall, words_of
+from retold.insights.text import PlacedEntry, TurnPlace, first_sentences, message_text
+from retold.model.session import Canonical, Event, Fate, Message, ToolCall, prompt_words
 
 WORDS = 300
-"""Characters of what the agent said about a fix."""
+"""Characters of the agent's words about a fix."""
 _MOST_BETWEEN = 12
+"""Files and commands of a fix."""
 _MOST_OPEN = 200
-"""Failures that still wait for a call that works: the oldest give way."""
-_WRITING = ("file_edit", "file_write")
-_ABOUT_ONE_THING = ("file_read", "file_search", "file_edit", "file_write", "web_access")
-"""Tools that are at work on what they are given; of others, any call that works shows that they do."""
+"""Failures that wait for a fix; more replace the oldest."""
+_TARGET_TOOLS = ("file_read", "file_search", "file_edit", "file_write", "web_access")
+"""Tools that fail because of their target. Of others, any successful call shows that they work again."""
 
 
 class Fix(msgspec.Struct, frozen=True, kw_only=True):
-    """The call that worked where one had failed, and what was done between the two."""
+    """The call that succeeded after a failed one, and what was done in between."""
 
     place: TurnPlace
     target: str
     files: tuple[str, ...]
-    """Changed since the failure, in their order."""
+    """The files that were changed since the failure, in order."""
     commands: tuple[str, ...]
-    """Others that worked since the failure, and did more than look."""
+    """Other successful commands since the failure that were not read-only."""
     before: str | None
-    """What the agent said last before it worked, since the failure."""
+    """The agent's last words between the failure and the fix."""
     after: str | None
-    """What it said first when it had worked, before anybody asked for more."""
+    """The agent's first words after the fix, before the next prompt."""
 
 
 class CallFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that failed, or an error that the agent itself met."""
+    """A failed call, or an error of the agent itself."""
 
     place: TurnPlace
     tool: str | None
-    """The agent's name for it; None for an error of the agent's own, such as one of its model."""
+    """The agent's name for the tool; None for an error of the agent itself, such as one of its model."""
     canonical: Canonical | None
     target: str
-    """What it was about: a command, a file."""
+    """The target of the call: a command, a file."""
     error: str
-    """The first lines that tell what was wrong."""
+    """The lines that describe the error."""
     exit_code: int | None
     fate: Fate
     fix: Fix | None
-    """None where nothing of the kind worked later in the session."""
+    """None if no such call succeeded later in the session."""
 
     @property
     def is_open(self) -> bool:
-        """Whether something is broken still: a command or a server, where nobody only looked, or took it back.
+        """Whether a command or a server still fails; not if the command was read-only or the call was rewound.
 
-        Of a tool of the agent's own that failed, such as an edit that did not fit, another way was found or not needed.
+        If a tool of the agent itself failed, such as an edit that did not fit, another way was found or not needed.
         """
-        is_deed = self.canonical == "mcp" or (self.canonical == "shell_exec" and not is_look(self.target))
-        return is_deed and self.fix is None and self.fate != "rewound"
+        has_effect = self.canonical == "mcp" or (
+            self.canonical == "shell_exec" and not is_read_only(self.target)
+        )
+        return has_effect and self.fix is None and self.fate != "rewound"
 
 
 class _OpenFailure(msgspec.Struct):
-    """A failure, and as much of its fix as there is."""
+    """A failure that waits for a fix, with the numbers of files, commands and words before it."""
 
-    failure: CallFailure
-    aim: tuple[str, ...]
+    index: int
+    kind: tuple[str, ...]
     runs: Sequence[CommandRun]
     files: int
     commands: int
     words: int
-    """How many files, commands and words there had been."""
 
 
-class Failures:
-    """What failed so far."""
+class FailureCollector:
+    """Collects the failures of a session."""
 
     def __init__(self) -> None:
-        self._found: list[CallFailure] = []
-        self._waiting: deque[tuple[int, _OpenFailure]] = deque(maxlen=_MOST_OPEN)
-        self._unspoken: list[int] = []
-        """Fixes about which the agent has not said anything yet."""
+        self._failures: list[CallFailure] = []
+        self._waiting: deque[_OpenFailure] = deque(maxlen=_MOST_OPEN)
+        self._new_fixes: list[int] = []
+        """The indexes of failures with a fix that the agent has not commented yet."""
         self._files: list[str] = []
         self._commands: list[str] = []
-        self._said: tuple[int, str] = (0, "")
+        self._words: tuple[int, str] = (0, "")
+        """The number of the agent's messages with words, and the words of the last one."""
         self._command = ""
 
-    def take(self, one: PlacedEntry) -> None:
-        """Take in the next entry."""
+    def add(self, one: PlacedEntry) -> None:
+        """Add the next entry."""
         entry = one.entry
         if isinstance(entry, Event):
             if entry.kind == "error" and entry.text.strip():
-                self._found.append(_of_event(one, entry))
+                self._failures.append(_event_failure(one, entry))
             return
-        if words_of(entry) is not None:
-            self._unspoken = []
-        if entry.role == "assistant" and not one.is_taken_back:
-            self._hear(entry)
+        if prompt_words(entry) is not None:
+            self._new_fixes = []
+        if entry.role == "assistant" and not one.is_rewound:
+            self._add_words(entry)
         for part in entry.parts:
             if isinstance(part, ToolCall):
-                self._see(part, one)
+                self._add_call(part, one)
 
-    def found(self) -> tuple[CallFailure, ...]:
-        """Return them in their order."""
-        return tuple(self._found)
+    def failures(self) -> tuple[CallFailure, ...]:
+        """Return the failures in order."""
+        return tuple(self._failures)
 
-    def _hear(self, message: Message) -> None:
-        words = first_sentences(words_said(message), WORDS)
+    def _add_words(self, message: Message) -> None:
+        words = first_sentences(message_text(message), WORDS)
         if not words:
             return
-        for number in self._unspoken:
-            failure = self._found[number]
+        for index in self._new_fixes:
+            failure = self._failures[index]
             if failure.fix is not None:
-                self._found[number] = _mended(failure, msgspec.structs.replace(failure.fix, after=words))
-        self._unspoken = []
-        self._said = (self._said[0] + 1, words)
+                self._failures[index] = replace(failure, fix=replace(failure.fix, after=words))
+        self._new_fixes = []
+        self._words = (self._words[0] + 1, words)
 
-    def _see(self, call: ToolCall, one: PlacedEntry) -> None:
+    def _add_call(self, call: ToolCall, one: PlacedEntry) -> None:
         if call.canonical == "shell_exec":
-            call = self._named(call)
-        if is_failed(call):
-            self._fail(call, one)
-        elif is_done(call) and not one.is_taken_back:
-            self._mend(call, one.place)
-            self._files.extend(changed_files(call))
-            if call.canonical == "shell_exec" and not is_look(command_of(call)):
-                self._commands.append(target(call))
+            # A call that only waits for a command has the command of the call before.
+            self._command = shell_command(call) or self._command
+            call = replace(call, arguments={**call.arguments, "command": self._command})
+        if has_failed(call):
+            self._add_failure(call, one)
+        elif has_succeeded(call) and not one.is_rewound:
+            self._fix_failures(call, one.place)
+            self._files.extend(files_changed_by(call))
+            if call.canonical == "shell_exec" and not is_read_only(shell_command(call)):
+                self._commands.append(short_target(call))
 
-    def _named(self, call: ToolCall) -> ToolCall:
-        """Return a call of a shell with its command: one that only waits for a command is about that."""
-        self._command = command_of(call) or self._command
-        return msgspec.structs.replace(call, arguments={**call.arguments, "command": self._command})
-
-    def _fail(self, call: ToolCall, one: PlacedEntry) -> None:
-        failure = CallFailure(
-            place=one.place,
-            tool=call.name,
-            canonical=call.canonical,
-            target=target(call),
-            error=error_lines(call),
-            exit_code=call.exit_code,
-            fate=one.entry.fate,
-            fix=None,
+    def _add_failure(self, call: ToolCall, one: PlacedEntry) -> None:
+        counts = len(self._files), len(self._commands), self._words[0]
+        self._waiting.append(_OpenFailure(len(self._failures), _kind(call), _runs(call), *counts))
+        self._failures.append(
+            CallFailure(
+                place=one.place,
+                tool=call.name,
+                canonical=call.canonical,
+                target=short_target(call),
+                error=call_error(call),
+                exit_code=call.exit_code,
+                fate=one.entry.fate,
+                fix=None,
+            )
         )
-        aim, run = _aim(call), _runs(call)
-        waiting = _OpenFailure(failure, aim, run, len(self._files), len(self._commands), self._said[0])
-        self._waiting.append((len(self._found), waiting))
-        self._found.append(failure)
 
-    def _mend(self, call: ToolCall, place: TurnPlace) -> None:
-        """Close what waited for this call."""
+    def _fix_failures(self, call: ToolCall, place: TurnPlace) -> None:
+        """Set the fix of the failures that waited for a call like this."""
         if not self._waiting:
             return
-        aim, run = _aim(call), _runs(call)
-        is_mended = [_is_same(aim, run, waiting) for _, waiting in self._waiting]
-        for (number, waiting), mends in zip(list(self._waiting), is_mended, strict=True):
-            if mends:
-                self._found[number] = _mended(waiting.failure, self._fix(call, place, waiting))
-                self._unspoken.append(number)
-        if any(is_mended):
-            left = [one for one, mends in zip(self._waiting, is_mended, strict=True) if not mends]
-            self._waiting = deque(left, maxlen=_MOST_OPEN)
+        kind, runs = _kind(call), _runs(call)
+        left: list[_OpenFailure] = []
+        for waiting in self._waiting:
+            if kind == waiting.kind or repairs(runs, waiting.runs):
+                fix = self._fix(call, place, waiting)
+                self._failures[waiting.index] = replace(self._failures[waiting.index], fix=fix)
+                self._new_fixes.append(waiting.index)
+            else:
+                left.append(waiting)
+        self._waiting = deque(left, maxlen=_MOST_OPEN)
 
     def _fix(self, call: ToolCall, place: TurnPlace, waiting: _OpenFailure) -> Fix:
-        spoken, words = self._said
-        changed = [*self._files[waiting.files :], *changed_files(call)]
+        number, words = self._words
+        changed = [*self._files[waiting.files :], *files_changed_by(call)]
         return Fix(
             place=place,
-            target=target(call),
+            target=short_target(call),
             files=tuple(dict.fromkeys(changed))[:_MOST_BETWEEN],
             commands=tuple(dict.fromkeys(self._commands[waiting.commands :]))[-_MOST_BETWEEN:],
-            before=words if spoken > waiting.words else None,
+            before=words if number > waiting.words else None,
             after=None,
         )
 
 
-def failures(entries: Iterable[Entry]) -> tuple[CallFailure, ...]:
-    """Return what failed in a timeline, in its order."""
-    found = Failures()
-    for one in placed(entries):
-        found.take(one)
-    return found.found()
-
-
-def _mended(failure: CallFailure, fix: Fix) -> CallFailure:
-    return msgspec.structs.replace(failure, fix=fix)
-
-
-def _of_event(one: PlacedEntry, event: Event) -> CallFailure:
+def _event_failure(one: PlacedEntry, event: Event) -> CallFailure:
     return CallFailure(
         place=one.place,
         tool=None,
         canonical=None,
         target="",
-        error=telling_lines(event.text),
+        error=error_excerpt(event.text),
         exit_code=None,
         fate=event.fate,
         fix=None,
     )
 
 
-def _aim(call: ToolCall) -> tuple[str, ...]:
-    """Return what two calls have in common where one makes the other good; commands are compared by their runs."""
+def _kind(call: ToolCall) -> tuple[str, ...]:
+    """Return what a call has in common with one that fixes it; commands are also compared by their runs."""
     if call.canonical == "shell_exec":
-        return ("shell_exec", whole_target(call))
-    if call.canonical in _ABOUT_ONE_THING:
-        return ("write" if call.canonical in _WRITING else call.canonical, whole_target(call))
+        return ("shell_exec", full_target(call))
+    if call.canonical in _TARGET_TOOLS:
+        return ("write" if call.canonical in CHANGING_TOOLS else call.canonical, full_target(call))
     return (call.name,)
 
 
 def _runs(call: ToolCall) -> Sequence[CommandRun]:
-    return runs(command_of(call)) if call.canonical == "shell_exec" else ()
-
-
-def _is_same(aim: tuple[str, ...], run: Sequence[CommandRun], waiting: _OpenFailure) -> bool:
-    return aim == waiting.aim or makes_good(run, waiting.runs)
+    return parse_runs(shell_command(call)) if call.canonical == "shell_exec" else ()

@@ -1,4 +1,4 @@
-"""What was learned before: conversations that come closest to a question, each with what in it answers it."""
+"""Past answers: the conversations closest to a question, with the failures or decisions in them that answer it."""
 
 from __future__ import annotations
 
@@ -7,94 +7,96 @@ from typing import TypeVar
 
 import msgspec
 
-from retold.archive.index.reader import kept_index
-from retold.archive.queries.conditions import Condition
+from retold.archive.index.reader import open_shared_index
+from retold.archive.queries.listing import Condition
 from retold.archive.store import Store
 from retold.insights.decisions import Decision
-from retold.insights.digest import Gleaned, gleaning
+from retold.insights.digest import Insights, load_insights
 from retold.insights.failures import CallFailure
-from retold.projects.matching import is_meant
+from retold.projects.matching import matches_project
 from retold.search.filters import Filters
-from retold.search.query import plain_query
-from retold.search.questions import Fit
-from retold.search.recall import Recall
-from retold.search.scan_job import ResultItem, holding_of
+from retold.search.query import literal_query
+from retold.search.recall import KeywordCoverage, Recall
+from retold.search.scan_job import ResultItem, to_result_item
 
 T = TypeVar("T")
 MOST = 50
-"""Conversations that are recalled for one question."""
-_SURE, _WORTH = 5, 0.3
-"""So many are told however little they have of the question; of others, those that have this part of what the best one has."""
+"""Conversations that are searched for one question."""
+_ALWAYS, _LEAST_SCORE = 5, 0.3
+"""Conversations that are returned whatever their scores, and the score that others need."""
 _FEW = 3
-"""Things of one conversation that are told."""
+"""Failures or decisions of one conversation that are returned."""
 
 
 class PastQuestion(msgspec.Struct, frozen=True):
-    """What somebody wants to know, and of which sessions."""
+    """A question about past sessions."""
 
     text: str
     conditions: Sequence[Condition]
+    """The conditions of the sessions."""
     clean: Callable[[str], str] | None = None
-    """Takes secrets out of the text around a place."""
+    """Removes secrets from the text around a match."""
 
 
 class PastAnswer(msgspec.Struct, frozen=True):
-    """A conversation, where in it the words stand, and what it comes to."""
+    """A conversation with its matches, and the failures or decisions that answer the question."""
 
-    holding: ResultItem
+    result: ResultItem
     failures: tuple[CallFailure, ...] = ()
     decisions: tuple[Decision, ...] = ()
 
 
-def fixes(record: Store, question: PastQuestion, first: int = 0) -> Iterator[PastAnswer]:
-    """Yield conversations that may tell how something was mended, with what failed in them."""
+def find_fixes(record: Store, question: PastQuestion, first: int = 0) -> Iterator[PastAnswer]:
+    """Yield conversations with failures, and fixes, that match a question."""
     recall = _recall(record, question)
-    fit = Fit(recall.words)
-    for holding, found in _recalled(record, recall, first):
-        best = _best(found.failures, lambda one: _of_failure(fit, one))
-        yield PastAnswer(holding, failures=best)
+    coverage = KeywordCoverage(recall.words)
+    for result, insights in _find(record, recall, first):
+        best = _best(insights.failures, lambda one: _score_failure(coverage, one))
+        yield PastAnswer(result, failures=best)
 
 
-def decided(record: Store, question: PastQuestion, first: int = 0) -> Iterator[PastAnswer]:
-    """Yield conversations in which something was decided about it."""
+def find_decisions(record: Store, question: PastQuestion, first: int = 0) -> Iterator[PastAnswer]:
+    """Yield conversations with decisions that match a question."""
     recall = _recall(record, question)
-    fit = Fit(recall.words)
-    for holding, found in _recalled(record, recall, first):
-        yield PastAnswer(holding, decisions=_best(found.decisions, lambda one: fit.of(one.text, one.context)))
+    coverage = KeywordCoverage(recall.words)
+    for result, insights in _find(record, recall, first):
+        best = _best(insights.decisions, lambda one: coverage.score(one.text, one.context))
+        yield PastAnswer(result, decisions=best)
 
 
 def _recall(record: Store, question: PastQuestion) -> Recall:
-    """Return the search for a question: an error message may hold colons, quotes and dashes, and none of them means anything."""
-    wanted = Filters()
-    wanted.sessions += question.conditions
-    index = kept_index(record, is_meant)
-    return Recall(record, plain_query(question.text), wanted, index, question.clean)
+    """Return the search for a question, without query syntax: an error message may contain colons, quotes and dashes."""
+    filters = Filters()
+    filters.sessions += question.conditions
+    index = open_shared_index(record, matches_project)
+    return Recall(record, literal_query(question.text), filters, index, question.clean)
 
 
-def _recalled(record: Store, recall: Recall, first: int) -> Iterator[tuple[ResultItem, Gleaned]]:
-    """Yield what comes closest, with all that it comes to: that is read only as far as it is asked for."""
-    if not recall.words:  # the newest would be told, as if they were an answer
+def _find(record: Store, recall: Recall, first: int) -> Iterator[tuple[ResultItem, Insights]]:
+    """Yield the closest conversations from one on with their insights, which are read as they are needed."""
+    if not recall.words:  # the search would return the newest conversations
         return
-    for place, conversation in enumerate(recall.conversations(MOST)):
-        if place >= _SURE and conversation.score < _WORTH:
+    for rank, conversation in enumerate(recall.find(MOST)):
+        if rank >= _ALWAYS and conversation.score < _LEAST_SCORE:
             return
-        if place < first:
-            continue
-        gleaned = gleaning(record, conversation.key)
-        yield holding_of(conversation), Gleaned() if gleaned is None else gleaned.gleaned
+        if rank >= first:
+            found = load_insights(record, conversation.key)
+            yield to_result_item(conversation), Insights() if found is None else found.insights
 
 
-def _of_failure(fit: Fit, failure: CallFailure) -> float:
-    """Return how well a failure fits; where something mended it, what was said and done then counts as well."""
+def _score_failure(coverage: KeywordCoverage, failure: CallFailure) -> float:
+    """Return how well a failure matches, and its fix if it has one."""
     fix = failure.fix
-    told = fit.of(failure.target, failure.error, failure.tool)
+    score = coverage.score(failure.target, failure.error, failure.tool)
     if fix is None:
-        return told
-    return told + fit.of(failure.target, failure.error, fix.before, fix.after, *fix.files, *fix.commands)
+        return score
+    return score + coverage.score(
+        failure.target, failure.error, fix.before, fix.after, *fix.files, *fix.commands
+    )
 
 
-def _best(found: Sequence[T], worth: Callable[[T], float]) -> tuple[T, ...]:
-    """Return the few that fit best, in their order; none that does not fit at all."""
-    worths = [(worth(one), place) for place, one in enumerate(found)]
-    best = sorted(worths, key=lambda one: (-one[0], one[1]))[:_FEW]
-    return tuple(found[place] for _, place in sorted(best, key=lambda one: one[1]) if worths[place][0] > 0)
+def _best(items: Sequence[T], score_of: Callable[[T], float]) -> tuple[T, ...]:
+    """Return the few items with the best scores, in their order; none with score 0."""
+    scores = [(score_of(item), index) for index, item in enumerate(items)]
+    best = sorted(scores, key=lambda one: (-one[0], one[1]))[:_FEW]
+    return tuple(items[index] for score, index in sorted(best, key=lambda one: one[1]) if score > 0)

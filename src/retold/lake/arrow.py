@@ -1,4 +1,4 @@
-"""The tables as Arrow has them."""
+"""Schemas and batches of the tables in Arrow."""
 
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -20,8 +20,8 @@ from retold.model.tables import (
     Column,
 )
 
-DIGITS, PLACES = 24, len(str(PICOS)) - 1
-"""Of dollars: what is kept of them, in all and behind the point."""
+MONEY_DIGITS, MONEY_SCALE = 24, len(str(PICOS)) - 1
+"""Digits of an amount in dollars: all of them, and those after the point."""
 FILE = pa.struct(
     [
         pa.field("home", pa.string()),
@@ -38,7 +38,7 @@ TYPES: dict[str, pa.DataType] = {
     LONG: pa.int64(),
     BOOL: pa.bool_(),
     TIME: pa.timestamp("us", tz="UTC"),
-    MONEY: pa.decimal128(DIGITS, PLACES),
+    MONEY: pa.decimal128(MONEY_DIGITS, MONEY_SCALE),
     STRINGS: pa.list_(pa.string()),
     FILES: pa.list_(FILE),
 }
@@ -46,7 +46,7 @@ TYPES: dict[str, pa.DataType] = {
 
 @cache
 def schema_of(table: str, names: tuple[str, ...] | None = None) -> pa.Schema:
-    """Return the schema of a table: all of its columns, or some in the order in which they are named."""
+    """Return the schema of a table: all of its columns, or those in `names`, in that order."""
     columns = {column.name: column for column in TABLES[table].columns}
     chosen = columns if names is None else names
     about = {"retold.table": table, "retold.version": str(VERSION), "comment": TABLES[table].doc}
@@ -57,8 +57,8 @@ def _field(column: Column) -> pa.Field:
     return pa.field(column.name, TYPES[column.type], column.is_nullable, {"comment": column.doc})
 
 
-def batch_of(schema: pa.Schema, rows: Sequence[Sequence[object]]) -> pa.RecordBatch:
-    """Return rows, whose values are in the order of the schema, as one batch."""
+def make_batch(schema: pa.Schema, rows: Sequence[Sequence[object]]) -> pa.RecordBatch:
+    """Return rows, with values in the order of the schema, as one batch."""
     columns: Iterable[Sequence[object]] = zip(*rows, strict=True) if rows else [()] * len(schema)
     arrays = [_array(values, field.type) for values, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -67,7 +67,7 @@ def batch_of(schema: pa.Schema, rows: Sequence[Sequence[object]]) -> pa.RecordBa
 def _array(values: Sequence[object], kind: pa.DataType) -> pa.Array:
     try:
         return pa.array(values, kind)
-    except UnicodeEncodeError:  # half a surrogate pair, which a transcript may hold, is no text
+    except UnicodeEncodeError:  # a transcript may contain half of a surrogate pair, which is no text
         return pa.array([_as_text(value) for value in values], kind)
 
 

@@ -1,4 +1,4 @@
-"""Jobs to batches of Arrow: the rows of one table, whatever happens on the way."""
+"""Batches: the rows of one table from jobs, in Arrow. A failure costs the rows of one conversation at most."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,17 +10,16 @@ import pyarrow as pa
 
 from retold.agents.protocol import Agent, Reading
 from retold.agents.registry import AGENTS
-from retold.archive.rows import held_requests, held_totals
-from retold.lake.arrow import batch_of, schema_of
-from retold.lake.jobs import TableJob, failed
-from retold.lake.rows import Row, rows_of
-from retold.lake.session_rows import RowSource, UnreadFile
+from retold.archive.rows import requests_with_copies, totals_with_copies
+from retold.lake.arrow import make_batch, schema_of
+from retold.lake.jobs import TableJob, report_failure
+from retold.lake.session_rows import Row, RowSource, UnreadFile, table_rows
 from retold.model.problem import Problem
-from retold.model.report import dollars
+from retold.model.report import to_dollars
 from retold.model.session import Clue, Session
 from retold.model.tables import TABLES
-from retold.projects.resolver import Atlas
-from retold.sessions.conversations import conversation_name, conversations, scraps
+from retold.projects.resolver import ProjectResolver
+from retold.sessions.conversations import conversation_uid, group_scraps, join_conversations
 from retold.synchronization.prices import PriceList
 
 if TYPE_CHECKING:
@@ -29,174 +28,170 @@ if TYPE_CHECKING:
 
 
 @cache
-def prices() -> "TablePrices":
-    """Return the prices that everyone has; looked up once in a process."""
+def load_prices() -> "TablePrices":
+    """Return the prices of the price library, loaded once in a process."""
     return TablePrices()
 
 
 class TablePrices:
-    """What requests cost, by the price library."""
+    """The costs of requests by the price library, without own prices."""
 
     def __init__(self) -> None:
         self._list = PriceList(None)
 
     def cost(self, model: str | None, at: int | None, figures: "Figures") -> int | None:
-        """Return what a request cost; None where no price is known."""
+        """Return the cost of a request in millionths of a millionth of a dollar; None if its price is unknown."""
         rates = None if model is None else self._list.rates(model)
         return None if rates is None else rates.cost(at, figures)
 
 
-def told(job: TableJob, atlas: Atlas, price: "Price") -> Iterator[RowSource | UnreadFile]:
-    """Yield the sessions of a job, and the files that hold none."""
+def read_sessions(
+    job: TableJob, resolver: ProjectResolver, price: "Price"
+) -> Iterator[RowSource | UnreadFile]:
+    """Yield the sessions of a job, and its files without a session."""
     agent = AGENTS[job.agent]
     readings: list[Reading] = []
     for source in job.sources:
-        found = agent.read(source)
-        if isinstance(found, Problem):
-            yield UnreadFile(agent.NAME, source.label, found)
+        result = agent.read(source)
+        if isinstance(result, Problem):
+            yield UnreadFile(agent.NAME, source.label, result)
         else:
-            readings += found
+            readings += result
     for group, session in _sessions(agent, readings, job):
-        placed = msgspec.structs.replace(session, project=atlas.project(session))
-        yield _priced(placed, conversation_name(agent, group), price)
+        placed = msgspec.structs.replace(session, project=resolver.resolve(session))
+        yield _add_prices(placed, conversation_uid(agent, group), price)
 
 
 def _sessions(agent: Agent, readings: list[Reading], job: TableJob) -> Iterator[tuple[str, Session]]:
-    """Yield the conversations of a cluster by their groups, those last of which only other files tell."""
-    said = scraps(agent, (reading for told in job.said.values() for reading in told))
+    """Yield the conversations of a cluster with their groups; those known from scraps only come last."""
+    scraps = group_scraps(agent, (reading for group in job.scraps.values() for reading in group))
     used: set[int] = set()
-    for group, told, session in conversations(agent, readings, said):
-        used.update(map(id, told))
+    for group, joined, session in join_conversations(agent, readings, scraps):
+        used.update(map(id, joined))
         yield group, session
-    for group, left in said.groups.items():
-        if not any(id(reading) in used for reading in left):
-            yield group, agent.join(left)
+    for group, rest in scraps.groups.items():
+        if not any(id(reading) in used for reading in rest):
+            yield group, agent.join(rest)
 
 
-def _priced(session: Session, name: int, price: "Price") -> RowSource:
-    requests = list(held_requests(session))
+def _add_prices(session: Session, uid: int, price: "Price") -> RowSource:
+    requests = list(requests_with_copies(session))
     picos: Mapping[str, int | None] = {
         request.name: price(request.model, request.at, request.figures) for _, request in requests
     }
-    known = [one for one in picos.values() if one is not None]
-    cost = dollars(sum(known)) if known else None
-    whole = msgspec.structs.replace(session, cost_usd=cost, usage=held_totals(session))
-    return RowSource(whole, name, picos, requests)
+    known = [cost for cost in picos.values() if cost is not None]
+    cost = to_dollars(sum(known)) if known else None
+    whole = msgspec.structs.replace(session, cost_usd=cost, usage=totals_with_copies(session))
+    return RowSource(whole, uid, picos, requests)
 
 
 MOST_ROWS = 10_000
-MOST_LETTERS = 8 << 20
-"""Of what was said at length, in one batch."""
+MOST_CHARACTERS = 8 << 20
+"""Characters of long texts in one batch."""
 _OWNERS = frozenset(("agent", "home", "session"))
 _LOG = logging.getLogger(__name__)
 
 
 class TableRequest(msgspec.Struct, frozen=True):
-    """What is asked of jobs: some columns of a table, in the order of the schema."""
+    """A table and its columns, in the order of the schema."""
 
     table: str
     schema: pa.Schema
 
-    def cut(self) -> Callable[[Row], Row] | None:
-        """Return what takes the wanted columns out of a row; None where it is all of them."""
+    def column_selector(self) -> Callable[[Row], Row] | None:
+        """Return a function that selects the columns from a row; None if all columns are requested."""
         if self.schema.names == TABLES[self.table].names:
             return None
-        places = [TABLES[self.table].names.index(name) for name in self.schema.names]
-        return lambda row: tuple([row[place] for place in places])
+        indexes = [TABLES[self.table].names.index(name) for name in self.schema.names]
+        return lambda row: tuple([row[index] for index in indexes])
 
-    def lengths(self) -> Callable[[Row], int] | None:
-        """Return what tells how much was said in a row that was cut; None where nothing is."""
+    def text_counter(self) -> Callable[[Row], int] | None:
+        """Return a function that counts the characters of long texts in selected columns; None if there are none."""
         long = {column.name for column in TABLES[self.table].columns if column.is_said}
-        places = [place for place, name in enumerate(self.schema.names) if name in long]
-        if not places:
+        indexes = [index for index, name in enumerate(self.schema.names) if name in long]
+        if not indexes:
             return None
-        return lambda row: sum([len(str(row[place] or "")) for place in places])
+        return lambda row: sum([len(str(row[index] or "")) for index in indexes])
 
 
-def batches(
-    wanted: TableRequest,
+def read_batches(
+    request: TableRequest,
     jobs: Iterable[TableJob],
     clues: Mapping[str, Sequence[Clue]],
-    refused: Iterable[UnreadFile] = (),
+    unread: Iterable[UnreadFile] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of jobs, and of what stood in the way of looking, in batches that are neither large nor many."""
-    cut, length = wanted.cut(), wanted.lengths()
-    rows: list[Row] = []
-    letters = 0
-    found = _rows(wanted.table, jobs, clues, refused)
-    for row in found if cut is None else map(cut, found):
-        rows.append(row)
-        if length is not None:
-            letters += length(row)
-        if len(rows) >= MOST_ROWS or letters >= MOST_LETTERS:
-            yield from _batched(wanted.schema, rows)
-            rows, letters = [], 0
-    if rows:
-        yield from _batched(wanted.schema, rows)
+    """Yield the rows of jobs and unread files in batches of a limited size."""
+    select, count = request.column_selector(), request.text_counter()
+    batch: list[Row] = []
+    characters = 0
+    rows = _rows(request.table, jobs, clues, unread)
+    for row in rows if select is None else map(select, rows):
+        batch.append(row)
+        if count is not None:
+            characters += count(row)
+        if len(batch) >= MOST_ROWS or characters >= MOST_CHARACTERS:
+            yield from _make_batches(request.schema, batch)
+            batch, characters = [], 0
+    if batch:
+        yield from _make_batches(request.schema, batch)
 
 
 def _rows(
-    table: str, jobs: Iterable[TableJob], clues: Mapping[str, Sequence[Clue]], refused: Iterable[UnreadFile]
+    table: str, jobs: Iterable[TableJob], clues: Mapping[str, Sequence[Clue]], unread: Iterable[UnreadFile]
 ) -> Iterator[Row]:
-    for one in refused:
-        yield from rows_of(table, one)
-    atlas = Atlas(clues, {}, "")
+    for file in unread:
+        yield from table_rows(table, file)
+    resolver = ProjectResolver(clues, {}, "")
     for job in jobs:
-        yield from _rows_of_job(table, job, atlas)
-        # What one job proves of a project would else be told of others, or not, by who is read together.
-        for name in atlas.proven:
-            atlas.by_hash.pop(name, None)
-        atlas.proven.clear()
+        yield from _rows_of_job(table, job, resolver)
+        # Roots that one job proves must not reach others: the rows would depend on which jobs are read together.
+        for name in resolver.found_roots:
+            resolver.by_hash.pop(name, None)
+        resolver.found_roots.clear()
 
 
-def _rows_of_job(table: str, job: TableJob, atlas: Atlas) -> Iterator[Row]:
+def _rows_of_job(table: str, job: TableJob, resolver: ProjectResolver) -> Iterator[Row]:
     try:
-        for one in told(job, atlas, prices().cost):
-            yield from _rows_of_one(table, one, job)
-    except Exception as error:  # noqa: BLE001 - the top of a task
-        # A bug of ours in one cluster must not cost the others, nor be passed over.
-        yield from rows_of(table, _failed(job, error))
+        for source in read_sessions(job, resolver, load_prices().cost):
+            yield from _rows_of_source(table, source, job)
+    except Exception as error:  # noqa: BLE001 - a bug in one cluster must not cost the others, and is reported
+        yield from table_rows(table, _report(job, error))
 
 
-def _rows_of_one(table: str, one: RowSource | UnreadFile, job: TableJob) -> Iterator[Row]:
+def _rows_of_source(table: str, source: RowSource | UnreadFile, job: TableJob) -> Iterator[Row]:
     try:
-        rows = list(rows_of(table, one))
-    except Exception as error:  # noqa: BLE001 - the same, for one conversation
-        rows = list(rows_of(table, _failed(job, error)))
+        rows = list(table_rows(table, source))
+    except Exception as error:  # noqa: BLE001 - the same for one conversation
+        rows = list(table_rows(table, _report(job, error)))
     yield from rows
     if table == "problems":
         try:
-            _try_all(one)
+            for name in TABLES:  # so that the problems include rows that another table lacks
+                make_batch(schema_of(name), list(table_rows(name, source)))
         except Exception as error:  # noqa: BLE001 - the same
-            yield from rows_of(table, _failed(job, error))
+            yield from table_rows(table, _report(job, error))
 
 
-def _try_all(one: RowSource | UnreadFile) -> None:
-    """Make all tables of a session, so that the table of problems tells as well where one of the others lacks a row."""
-    for table in TABLES:
-        batch_of(schema_of(table), list(rows_of(table, one)))
-
-
-def _failed(job: TableJob, error: Exception) -> UnreadFile:
+def _report(job: TableJob, error: Exception) -> UnreadFile:
     first = job.sources[0] if job.sources else None
-    home, path = (None, "") if first is None else (first.label, first.shown)
-    return failed(job.agent, home, path, error)
+    home, path = (None, "") if first is None else (first.label, first.display_path)
+    return report_failure(job.agent, home, path, error)
 
 
-def _batched(schema: pa.Schema, rows: Sequence[Row]) -> Iterator[pa.RecordBatch]:
-    """Yield rows as a batch; one that Arrow does not take is left out, told in the log by whose it is, and a problem: see `_try_all`."""
+def _make_batches(schema: pa.Schema, rows: Sequence[Row]) -> Iterator[pa.RecordBatch]:
+    """Yield rows as a batch; leave out a row that Arrow rejects, and log its owner. The table of problems has it as well."""
     try:
-        yield batch_of(schema, rows)
+        yield make_batch(schema, rows)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
         if len(rows) == 1:
-            _LOG.exception("a row that Arrow does not take: %s", _whose(schema, rows[0]))
+            _LOG.exception("a row that Arrow does not take: %s", _describe_owner(schema, rows[0]))
             return
         middle = len(rows) // 2
-        yield from _batched(schema, rows[:middle])
-        yield from _batched(schema, rows[middle:])
+        yield from _make_batches(schema, rows[:middle])
+        yield from _make_batches(schema, rows[middle:])
 
 
-def _whose(schema: pa.Schema, row: Row) -> str:
-    """Return whose a row is, as far as its columns tell; nothing that was said."""
-    told = zip(schema.names, row, strict=True)
-    return ", ".join(f"{name} {value!r}" for name, value in told if name in _OWNERS)
+def _describe_owner(schema: pa.Schema, row: Row) -> str:
+    """Return the agent, home and session of a row, without any content."""
+    values = zip(schema.names, row, strict=True)
+    return ", ".join(f"{name} {value!r}" for name, value in values if name in _OWNERS)

@@ -1,4 +1,4 @@
-"""Sessions as a dataset of Parquet files: only what has changed is written, and whoever reads it sees whole files."""
+"""Datasets of Parquet files: only changed parts are written, and readers see complete files only."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -7,151 +7,158 @@ from msgspec.structs import replace
 
 from retold.archive.database import RetoldError
 from retold.archive.store import Store
-from retold.lake.dataset_files import Folder, Manifest, PartPlan, part_plans, write_part
-from retold.lake.dataset_items import REFUSED, DatasetItem, DatasetOptions, as_told, items, kept, kept_seal
+from retold.lake.dataset_files import DatasetFolder, Manifest, PartPlan, plan_parts, write_part
+from retold.lake.dataset_items import (
+    UNREAD,
+    DatasetOptions,
+    load_items,
+    load_keyed_digest,
+    make_row_source,
+    select_items,
+)
 from retold.lake.session_rows import RowSource, UnreadFile
 from retold.model.tables import VERSION
 from retold.redaction import Redactor
 from retold.redaction.redactor import Removal
 from retold.synchronization.fingerprints import REVISION
-from retold.synchronization.workers import shared_out
+from retold.synchronization.workers import run_in_processes
 
-Show = Callable[[int, int], None]
-"""Is told how far it is."""
+ShowProgress = Callable[[int, int], None]
+"""Is called with the number of sessions done and the number of all."""
 _ROUNDS = 3
-"""How often all is written, where each time a sync brings a secret meanwhile."""
+"""How many times everything is written if each time a sync adds a secret meanwhile."""
 
 
 class DatasetOutcome(msgspec.Struct, frozen=True):
-    """What became of a dataset."""
+    """The result of writing a dataset, in sessions."""
 
     written: int
     """Sessions in parts that were written."""
     unchanged: int
     removed: int
     removals: list[Removal]
-    """What was taken out of what was written."""
+    """The secrets removed from the sessions that were written."""
 
 
-class _Written(msgspec.Struct, frozen=True):
+class _WrittenPart(msgspec.Struct, frozen=True):
     """A part that a process wrote."""
 
-    place: int
+    number: int
     files: dict[str, int]
     removals: list[Removal]
 
 
 class Dataset:
-    """What a dataset is to hold of an archive, and how it is told."""
+    """The sessions of an archive that a dataset holds, and how they are redacted."""
 
-    def __init__(self, record: Store, choice: DatasetOptions, redactor: Redactor | None, maker: str) -> None:
-        """Take what is chosen, who takes out secrets, and the version of whoever writes it: another may know more."""
-        self._record, self._choice, self._maker = record, choice, maker
-        self._blank = self._redactor = redactor
-        self._seal = kept_seal(record.folder)
+    def __init__(
+        self, record: Store, options: DatasetOptions, redactor: Redactor | None, version: str
+    ) -> None:
+        """Take the redactor, if any, and the version of retold: other versions may write other rows."""
+        self._record, self._options, self._retold_version = record, options, version
+        self._empty_redactor = self._redactor = redactor
+        self._digest = load_keyed_digest(record.folder)
 
-    def write(self, folder: Folder, show: Show, *, is_anew: bool = False) -> DatasetOutcome:
-        """Bring a folder up to date, or write everything anew; raises Stopped where syncs bring secrets all the while."""
-        folder.sweep(None)
+    def write(self, folder: DatasetFolder, show: ShowProgress, *, is_full: bool = False) -> DatasetOutcome:
+        """Bring a folder up to date, or write everything; raise RetoldError if syncs keep adding secrets."""
+        folder.remove_leftovers(None)
         names = self._names(folder.manifest)
-        self._look(show)
+        self._load(show)
         for _ in range(_ROUNDS):
-            manifest, written, removals = self._brought(folder, is_anew=is_anew)
-            if not self._has_learned(show):
-                folder.keep(replace(manifest, is_redacted=self._redactor is not None, is_complete=True))
-                there = self._names(manifest)
-                return DatasetOutcome(written, len(there) - written, len(names - there), removals)
-            # What is known to be a secret only now may stand in any file.
-            folder.keep(replace(manifest, is_redacted=False))
+            manifest, written, removals = self._write_parts(folder, is_full=is_full)
+            if not self._has_new_secrets(show):
+                is_redacted = self._redactor is not None
+                folder.write_manifest(replace(manifest, is_redacted=is_redacted, is_complete=True))
+                left = self._names(manifest)
+                return DatasetOutcome(written, len(left) - written, len(names - left), removals)
+            # Any file may contain the secrets that are known only now.
+            folder.write_manifest(replace(manifest, is_redacted=False))
         raise RetoldError(
             f"{folder.path}: not complete, as syncs brought secrets all the while; try again later"
         )
 
-    def _look(self, show: Show) -> None:
-        """See what is to be told, and learn all secrets of it: of what is gone since the last look, none are known."""
-        self._version = self._record.version()
-        self._items = items(self._record, self._choice, self._seal)
-        self._redactor = self._blank and self._blank.copy()
-        self._learn(show)
+    def _load(self, show: ShowProgress) -> None:
+        """Select the items, and learn all their secrets; forget those of sessions that are gone."""
+        self._version = self._record.data_version()
+        self._items = select_items(self._record, self._options, self._digest)
+        self._redactor = self._empty_redactor and self._empty_redactor.copy()
+        if self._redactor is None:
+            return
+        # A secret that only a later session gives away must not be in the rows of an earlier one.
+        for number, item in enumerate(load_items(self._record, self._items)):
+            show(number, len(self._items))
+            self._redactor.learn(item if isinstance(item, UnreadFile) else item.session)
 
-    def _has_learned(self, show: Show) -> bool:
-        """Look again where others have written meanwhile; tell whether other secrets are known than when files were written."""
-        if self._redactor is None or self._record.version() == self._version:
+    def _has_new_secrets(self, show: ShowProgress) -> bool:
+        """Load again if the archive has changed; return whether the known secrets differ from those when files were written."""
+        if self._redactor is None or self._record.data_version() == self._version:
             return False
-        seal = self._how()
-        self._look(show)
-        return self._how() != seal
+        digest = self._rows_digest()
+        self._load(show)
+        return self._rows_digest() != digest
 
-    def _brought(self, folder: Folder, *, is_anew: bool) -> tuple[Manifest, int, list[Removal]]:
-        """Write the parts that have changed; return what is there then, the sessions that were written, and what was taken out."""
-        before, seal = folder.manifest, self._how()
-        is_known = before is not None and before.seal == seal and not is_anew
+    def _write_parts(self, folder: DatasetFolder, *, is_full: bool) -> tuple[Manifest, int, list[Removal]]:
+        """Write the changed parts; return the new manifest, the number of sessions written, and the removals."""
+        before, digest = folder.manifest, self._rows_digest()
+        is_known = before is not None and before.digest == digest and not is_full
         known = before.parts if before is not None and is_known else ()
-        plans = part_plans(known, self._items)
-        waiting = {
-            place for place, plan in enumerate(plans) if plan.is_changed or not folder.has(plan.before)
+        plans = plan_parts(known, self._items)
+        changed = {
+            number
+            for number, plan in enumerate(plans)
+            if plan.is_changed or not folder.is_complete(plan.before)
         }
-        parts = [plan.begun() if place in waiting else plan.before for place, plan in enumerate(plans)]
-        # As long as there are files of before, nothing is said of them that is not true.
-        is_quiet, was_quiet = self._redactor is not None, before is None or before.is_redacted
-        manifest = Manifest(is_quiet and was_quiet, seal, tuple(parts), names=self._seal.of("names"))
-        if before is None or (before.parts, before.seal) != (manifest.parts, seal):
-            # Before any file is touched: whoever stops us, the next run knows what it cannot rely on.
-            folder.keep(manifest)
+        parts = [plan.start() if number in changed else plan.before for number, plan in enumerate(plans)]
+        # While files of an earlier run are left, the manifest must be true of them as well.
+        is_redacted = self._redactor is not None and (before is None or before.is_redacted)
+        manifest = Manifest(is_redacted, digest, tuple(parts), names=self._digest.hexdigest("names"))
+        if before is None or (before.parts, before.digest) != (manifest.parts, digest):
+            # Written first, so that the next run knows which files it cannot rely on if this one is interrupted.
+            folder.write_manifest(manifest)
         removals: list[Removal] = []
-        for written in self._written(folder, plans, sorted(waiting)):
-            parts[written.place] = plans[written.place].written(written.files)
+        for written in self._run(folder, plans, sorted(changed)):
+            parts[written.number] = plans[written.number].finish(written.files)
             removals += written.removals
-        folder.sweep({(table, *part.place) for part in parts for table in part.files})
-        count = sum(_sessions(plans[place].items) for place in waiting)
+        folder.remove_leftovers({(table, *part.key) for part in parts for table in part.files})
+        count = sum(item.key is not None for number in changed for item in plans[number].items)
         return replace(manifest, parts=tuple(parts)), count, removals
 
     def _names(self, manifest: Manifest | None) -> set[str]:
-        """Return the names of sessions in a dataset; of those by another key, nothing is known."""
-        if manifest is None or manifest.names != self._seal.of("names"):
+        """Return the names of the sessions in a dataset; none if they were made with another key."""
+        if manifest is None or manifest.names != self._digest.hexdigest("names"):
             return set()
-        return {name for part in manifest.parts for name in part.marks} - {REFUSED}
+        return {name for part in manifest.parts for name in part.digests} - {UNREAD}
 
-    def _how(self) -> str:
-        """Return a digest of all that the rows of any session depend on."""
+    def _rows_digest(self) -> str:
+        """Return a digest of everything that the rows of all sessions depend on."""
         redactor = self._redactor
-        known = (None,) if redactor is None else redactor.everything()
-        return self._seal.of(VERSION, REVISION, self._maker, redactor and redactor.keeps_images, *known)
+        known = (None,) if redactor is None else redactor.known_values()
+        images = redactor and redactor.keeps_images
+        return self._digest.hexdigest(VERSION, REVISION, self._retold_version, images, *known)
 
-    def _learn(self, show: Show) -> None:
-        """Learn all secrets: what only a later session gives away must not stand in an earlier one."""
-        if self._redactor is None:
-            return
-        for place, found in enumerate(kept(self._record, self._items)):
-            show(place, len(self._items))
-            self._redactor.learn(found if isinstance(found, UnreadFile) else found[-1])
+    def _run(
+        self, folder: DatasetFolder, plans: Sequence[PartPlan], numbers: Sequence[int]
+    ) -> Iterable[_WrittenPart]:
+        """Write parts and yield each when it is written; two processes write if there is much."""
 
-    def _written(
-        self, folder: Folder, plans: Sequence[PartPlan], waiting: Sequence[int]
-    ) -> Iterable[_Written]:
-        """Yield parts as they are written, by two processes where it is much."""
-
-        def work(places: Sequence[int]) -> Iterator[_Written]:
-            # Its own: no connection can be taken into another process.
+        def write(numbers: Sequence[int]) -> Iterator[_WrittenPart]:
+            # A connection cannot be taken into another process, so each opens its own.
             with Store(self._record.folder) as record:
-                record.stand_still()
-                for place in places:
-                    plan, removals = plans[place], list[Removal]()
-                    files = write_part(folder, plan.before, self._told(record, plan, removals))
-                    yield _Written(place, files, removals)
+                record.begin_snapshot()
+                for number in numbers:
+                    removals: list[Removal] = []
+                    sources = self._row_sources(record, plans[number], removals)
+                    files = write_part(folder, plans[number].before, sources)
+                    yield _WrittenPart(number, files, removals)
 
-        return shared_out(work, waiting, lambda place: plans[place].size, _Written)
+        return run_in_processes(write, numbers, lambda number: plans[number].size, _WrittenPart)
 
-    def _told(
+    def _row_sources(
         self, record: Store, plan: PartPlan, removals: list[Removal]
     ) -> Iterator[RowSource | UnreadFile]:
-        """Yield what goes into a part; what was taken out of it is added to the removals."""
-        for found in kept(record, plan.items):
-            # Each has a redactor of its own: its rows depend on what all sessions give away, and on nothing else.
+        """Yield the sources of the rows of a part, and add the secrets removed from them to `removals`."""
+        for item in load_items(record, plan.items):
+            # A copy for each: rows depend on the secrets of all sessions and on nothing else.
             redactor = None if self._redactor is None else self._redactor.copy()
-            yield as_told(record, found, redactor)
+            yield make_row_source(record, item, redactor)
             removals += () if redactor is None else redactor.report()
-
-
-def _sessions(held: Sequence[DatasetItem]) -> int:
-    return sum(item.key is not None for item in held)

@@ -1,4 +1,4 @@
-"""What a dataset is made of: sessions, and the files that hold none, each with a mark of all that its rows depend on."""
+"""Items of a dataset: sessions and unread files, each with a digest of everything that its rows depend on."""
 
 import os
 import secrets
@@ -9,54 +9,59 @@ from hashlib import blake2b
 
 import msgspec
 
-from retold.archive.queries.lookups import RowDependencies, grounds, own_requests, refusals
-from retold.archive.rows import requests_in
+from retold.archive.queries.lookups import (
+    RowDependencies,
+    load_own_costs,
+    load_refusals,
+    load_row_dependencies,
+)
+from retold.archive.rows import unique_requests
 from retold.archive.store import Store
 from retold.lake.session_rows import RowSource, UnreadFile, month_of
 from retold.model.problem import Problem
 from retold.model.session import Message, Session
 from retold.model.tables import UNKNOWN
 from retold.redaction import Redactor
-from retold.sessions.load import load_many
+from retold.sessions.load import LoadedSession, load_many
 
-NAME = "dataset.key"
-_SIZE = 32
-_DIGEST = 12
+KEY_NAME = "dataset.key"
+_KEY_SIZE = 32
+_DIGEST_SIZE = 12
 
 
-class Seal:
-    """Makes digests. What it is given may be guessed, a name or a password; so none can be compared without the key."""
+class KeyedDigest:
+    """Digests with a key. The values, names and passwords, can be guessed; so digests cannot be compared without the key."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def of(self, *told: object) -> str:
-        """Return the digest of some values: texts, bytes, numbers or nothing."""
-        digest = blake2b(key=self._key, digest_size=_DIGEST)
-        for one in told:
-            data = one if isinstance(one, bytes) else repr(one).encode("utf-8", "surrogatepass")
+    def hexdigest(self, *values: object) -> str:
+        """Return the digest of values: texts, bytes, numbers or None."""
+        digest = blake2b(key=self._key, digest_size=_DIGEST_SIZE)
+        for value in values:
+            data = value if isinstance(value, bytes) else repr(value).encode("utf-8", "surrogatepass")
             digest.update(len(data).to_bytes(8, "big") + data)
         return digest.hexdigest()
 
 
-def kept_seal(home: str) -> Seal:
-    """Return the seal of whoever keeps the archive in a folder, made if there is none.
+def load_keyed_digest(home: str) -> KeyedDigest:
+    """Return the digest with the key in the folder of the archive, which is created if there is none.
 
-    Where none can be kept there is a new one each time, and no dataset is known again.
+    If the key cannot be stored, there is a new one each time, and every dataset is written completely.
     """
-    path = os.path.join(home, NAME)
+    path = os.path.join(home, KEY_NAME)
     try:
         with open(path, "rb") as file:
-            key = file.read(_SIZE + 1)
+            key = file.read(_KEY_SIZE + 1)
     except FileNotFoundError:
         key = b""
-    if len(key) != _SIZE:
-        key = secrets.token_bytes(_SIZE)
-        _keep(path, key)
-    return Seal(key)
+    if len(key) != _KEY_SIZE:
+        key = secrets.token_bytes(_KEY_SIZE)
+        _write_key(path, key)
+    return KeyedDigest(key)
 
 
-def _keep(path: str, key: bytes) -> None:
+def _write_key(path: str, key: bytes) -> None:
     draft = f"{path}.{secrets.token_hex(8)}"
     try:
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -67,64 +72,64 @@ def _keep(path: str, key: bytes) -> None:
             os.unlink(draft)
 
 
-REFUSED = "refused"
-"""How the files of an agent that hold no session are named, as names of sessions never are."""
+UNREAD = "refused"
+"""The name of the item for all unread files of an agent. No name of a session is equal to it."""
 
 
 class DatasetItem(msgspec.Struct, frozen=True):
-    """Something that makes rows."""
+    """A session, or all unread files of an agent."""
 
     name: str
-    mark: str
-    """The same as long as its rows are."""
+    digest: str
+    """Changes with its rows."""
     agent: str
     month: str
     size: int
-    """The bytes of its files."""
+    """Bytes of its files."""
     key: str | None
-    """Of the session; none for all files of an agent that hold none."""
+    """The key of the session; None for unread files."""
 
 
 class DatasetOptions(msgspec.Struct, frozen=True):
-    """What a dataset is to hold."""
+    """The content of a dataset."""
 
     keys: frozenset[str]
-    """Conversations, each with the subagents below it."""
-    refused: frozenset[str] = frozenset()
-    """Agents whose files that hold no conversation are told of as well."""
+    """The keys of conversations, each of which includes its subagents."""
+    unread_agents: frozenset[str] = frozenset()
+    """Agents whose unread files are included."""
 
 
-def items(record: Store, choice: DatasetOptions, seal: Seal) -> list[DatasetItem]:
-    """Return all that is chosen, the earliest sessions first."""
-    found = grounds(record)
-    chosen = _with_subagents(found, choice.keys)
+def select_items(record: Store, options: DatasetOptions, digest: KeyedDigest) -> list[DatasetItem]:
+    """Return the items of a dataset, the earliest sessions first."""
+    rows = load_row_dependencies(record)
+    keys = _with_subagents(rows, options.keys)
     return [
-        *(_item(one, seal) for one in found if one.key in chosen),
-        *_refused(record, choice.refused, seal),
+        *(_session_item(row, digest) for row in rows if row.key in keys),
+        *_unread_items(record, options.unread_agents, digest),
     ]
 
 
-def _item(ground: RowDependencies, seal: Seal) -> DatasetItem:
-    began = None if ground.started_at is None else datetime.fromisoformat(ground.started_at)
-    name, mark = seal.of("session", ground.name), seal.of(*ground.told)
-    return DatasetItem(name, mark, ground.agent, month_of(began), ground.size, ground.key)
+def _session_item(row: RowDependencies, digest: KeyedDigest) -> DatasetItem:
+    started_at = None if row.started_at is None else datetime.fromisoformat(row.started_at)
+    name, rows_digest = digest.hexdigest("session", row.uid), digest.hexdigest(*row.values)
+    return DatasetItem(name, rows_digest, row.agent, month_of(started_at), row.size, row.key)
 
 
-def _refused(record: Store, agents: Collection[str], seal: Seal) -> Iterator[DatasetItem]:
-    told: dict[str, list[object]] = {}
-    for agent, *rest in refusals(record):
+def _unread_items(record: Store, agents: Collection[str], digest: KeyedDigest) -> Iterator[DatasetItem]:
+    values: dict[str, list[object]] = {}
+    for agent, *rest in load_refusals(record):
         if agent in agents:
-            told.setdefault(agent, []).extend(rest)
-    for agent, rows in told.items():
-        yield DatasetItem(REFUSED, seal.of(*rows), agent, UNKNOWN, 0, None)
+            values.setdefault(agent, []).extend(rest)
+    for agent, of_agent in values.items():
+        yield DatasetItem(UNREAD, digest.hexdigest(*of_agent), agent, UNKNOWN, 0, None)
 
 
-def _with_subagents(found: Iterable[RowDependencies], keys: Collection[str]) -> set[str]:
+def _with_subagents(rows: Iterable[RowDependencies], keys: Collection[str]) -> set[str]:
     """Return keys with those of all subagents below them."""
     below: dict[str, list[str]] = {}
-    for one in found:
-        if one.kind == "subagent" and one.parent is not None:
-            below.setdefault(one.parent, []).append(one.key)
+    for row in rows:
+        if row.kind == "subagent" and row.parent is not None:
+            below.setdefault(row.parent, []).append(row.key)
     chosen: set[str] = set()
     waiting = list(keys)
     while waiting:
@@ -135,35 +140,32 @@ def _with_subagents(found: Iterable[RowDependencies], keys: Collection[str]) -> 
     return chosen
 
 
-Kept = tuple[int, int, Session]
-"""A session with its id and its name in the archive."""
-
-
-def kept(record: Store, items: Iterable[DatasetItem]) -> Iterator[Kept | UnreadFile]:
-    """Yield what items are: sessions, and files that hold none."""
+def load_items(record: Store, items: Iterable[DatasetItem]) -> Iterator[LoadedSession | UnreadFile]:
+    """Yield the sessions and the unread files of items."""
     given = list(items)
     yield from load_many(record, [item.key for item in given if item.key is not None])
     agents = {item.agent for item in given if item.key is None}
-    for agent, label, refusal in list(refusals(record)) if agents else ():
+    for agent, label, refusal in list(load_refusals(record)) if agents else ():
         if agent in agents:
             yield UnreadFile(agent, label, msgspec.json.decode(refusal, type=Problem))
 
 
-def as_told(record: Store, found: Kept | UnreadFile, redactor: Redactor | None) -> RowSource | UnreadFile:
-    """Return what rows are made of; nothing that this redactor knows or finds is in it."""
-    if isinstance(found, UnreadFile):
-        return found if redactor is None else redactor.redacted_value(found)
-    number, name, session = found
-    # It is learned from once more: a sync may have brought something since all sessions were learned from.
-    quiet = session if redactor is None else redactor.redacted(session)
-    # Who owns a request, the ledger says: a message may be a copy, and yet what it took be told nowhere else.
-    known = own_requests(record, number)
-    requests = list(requests_in(_at(quiet, known)))
-    return RowSource(quiet, name, {request.name: known[seq] for seq, request in requests}, requests)
+def make_row_source(
+    record: Store, item: LoadedSession | UnreadFile, redactor: Redactor | None
+) -> RowSource | UnreadFile:
+    """Return the source of rows for a session or an unread file, without secrets if there is a redactor."""
+    if isinstance(item, UnreadFile):
+        return item if redactor is None else redactor.redact_value(item)
+    # The redactor learns from it once more: a sync may have changed it since all sessions were learned from.
+    session = item.session if redactor is None else redactor.redact(item.session)
+    # The ledger says which requests the session owns: a copied message may hold the only record of a request.
+    costs = load_own_costs(record, item.id)
+    requests = list(unique_requests(_messages_at(session, costs)))
+    return RowSource(session, item.uid, {request.name: costs[seq] for seq, request in requests}, requests)
 
 
-def _at(session: Session, places: Collection[int]) -> Iterator[tuple[int, Message]]:
-    """Yield the messages at some places of a timeline."""
-    for seq, entry in enumerate(session.timeline) if places else ():
-        if seq in places and isinstance(entry, Message):
+def _messages_at(session: Session, seqs: Collection[int]) -> Iterator[tuple[int, Message]]:
+    """Yield the messages with some seqs."""
+    for seq, entry in enumerate(session.timeline) if seqs else ():
+        if seq in seqs and isinstance(entry, Message):
             yield seq, entry

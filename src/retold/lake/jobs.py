@@ -1,4 +1,4 @@
-"""A piece of reading that needs nothing else: the files of one cluster, and what other files say of its conversations."""
+"""Jobs: the files of one cluster, with the scraps of its conversations from files that hold many conversations."""
 
 import logging
 from collections import defaultdict
@@ -13,220 +13,215 @@ from retold.agents import NAMES
 from retold.agents.protocol import Agent, AgentHome, Reading, Source
 from retold.agents.registry import AGENTS
 from retold.lake.remote import shown_path
-from retold.lake.session_rows import UnreadFile, shown_name
+from retold.lake.session_rows import UnreadFile, format_uid
 from retold.model.problem import Problem, problem
 from retold.model.session import Clue
-from retold.reading.disk import DISK, Disk, printable
-from retold.sessions.conversations import Clusters, Groups, conversation_name, heads, scraps, size_here
+from retold.reading.disk import DISK, Disk, printable_path
+from retold.sessions.conversations import (
+    ClusterFinder,
+    Groups,
+    conversation_uid,
+    group_scraps,
+    local_size,
+    merge_sets,
+)
 
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-def failed(agent: str, home: str | None, path: str, error: Exception) -> UnreadFile:
-    """Return what a bug is told as; it is logged with where in the code it happened."""
+def report_failure(agent: str, home: str | None, path: str, error: Exception) -> UnreadFile:
+    """Log a bug with its traceback and return it as a problem of a file."""
     message = f"{type(error).__name__}: {error}"
     _LOG.error("%s: %s", path, message, exc_info=error)
     return UnreadFile(agent, home, problem("reader-failed", message, path))
 
 
-def guarded(agent: Agent, refused: list[UnreadFile]) -> Agent:
-    """Return an agent that looks through homes; one in which that fails is added to what was refused."""
-    # Who looks through homes asks for no more than these three.
-    return cast("Agent", _Guarded(agent, refused))
+class _GuardedAgent:
+    """The functions of an agent that search homes; a failure in one home becomes an unread file."""
 
-
-class _Guarded:
-    """An agent as far as it looks through homes."""
-
-    def __init__(self, agent: Agent, refused: list[UnreadFile]) -> None:
+    def __init__(self, agent: Agent, unread: list[UnreadFile]) -> None:
         self.NAME = agent.NAME
-        self._agent, self._refused = agent, refused
+        self._agent, self._unread = agent, unread
 
-    def clues(self, home: AgentHome) -> Iterator[Clue]:
-        return self._held(home, lambda: self._agent.clues(home))
+    def find_clues(self, home: AgentHome) -> Iterator[Clue]:
+        return self._guard(home, lambda: self._agent.find_clues(home))
 
-    def find(self, home: AgentHome) -> Iterator[Source | Problem]:
-        return self._held(home, lambda: self._agent.find(home))
+    def find_sources(self, home: AgentHome) -> Iterator[Source | Problem]:
+        return self._guard(home, lambda: self._agent.find_sources(home))
 
-    def _held(self, home: AgentHome, found: Callable[[], Iterable[T]]) -> Iterator[T]:
-        """Yield what is found in a home, up to where that fails."""
+    def _guard(self, home: AgentHome, find: Callable[[], Iterable[T]]) -> Iterator[T]:
+        """Yield the results of a search in a home, up to its failure."""
         try:
-            yield from found()
-        except Exception as error:  # noqa: BLE001 - the top of looking through a home
-            self._refused.append(failed(self.NAME, home.label, printable(home.path), error))
+            yield from find()
+        except Exception as error:  # noqa: BLE001 - a bug in one home must not cost the others
+            self._unread.append(report_failure(self.NAME, home.label, printable_path(home.path), error))
 
 
 class TableJob(msgspec.Struct, frozen=True):
-    """The files of one cluster, in whichever homes they lie."""
+    """The files of one cluster from all homes. It can be read without anything else."""
 
     agent: str
     sources: tuple[Source, ...]
-    said: Groups
-    """What files of many conversations say of those of this cluster."""
+    scraps: Groups
+    """Readings of this cluster from files that hold many conversations."""
     size: int
     """Bytes of its files."""
 
 
 class TablePlan(msgspec.Struct, frozen=True):
-    """All that there is to read in some homes."""
+    """All jobs for some homes."""
 
     jobs: Sequence[TableJob]
     """The largest first."""
     clues: Mapping[str, Sequence[Clue]]
-    """What the homes say about where projects lie, by home."""
-    refused: Sequence[UnreadFile]
-    """What stood in the way of looking."""
+    """The clues of each home about the folders of its projects."""
+    unread: Sequence[UnreadFile]
+    """Files and folders that could not be read while planning."""
 
 
-def planned(
+def plan_jobs(
     folders: Iterable[tuple[str | None, Path]],
     agents: Sequence[str] = NAMES,
     disk: Disk = DISK,
-    size_of: Callable[[Source], int] = size_here,
+    size_of: Callable[[Source], int] = local_size,
 ) -> TablePlan:
-    """Look through folders, each with the label of the home that it is or holds, and return what there is to read."""
-    held, given = Clusters(size_of), list(folders)
+    """Return the jobs for folders, each given with a label, that are homes or hold one."""
+    finder, given = ClusterFinder(size_of), list(folders)
     jobs: list[TableJob] = []
-    refused: list[UnreadFile] = []
+    unread: list[UnreadFile] = []
     for agent in map(AGENTS.__getitem__, agents):
-        clusters = list(held.found(guarded(agent, refused), homes_in(agent, given, disk, refused)))
-        said = _said(agent, held.loose[agent.NAME], refused)
-        jobs += [TableJob(agent.NAME, one.sources, said.pop(one.name, {}), one.size) for one in clusters]
-        # Of these nothing is left but what files of many conversations say.
-        jobs += [TableJob(agent.NAME, (), left, 0) for left in said.values()]
-    refused += [UnreadFile(name, None, problem) for name, problem in held.problems]
-    return TablePlan(sorted(jobs, key=_order), held.clues, refused)
+        # The finder calls no other function of the agent.
+        guarded = cast("Agent", _GuardedAgent(agent, unread))
+        clusters = list(finder.find(guarded, find_homes(agent, given, disk, unread)))
+        scraps = _read_shared(agent, finder.shared_files[agent.NAME], unread)
+        jobs += [TableJob(agent.NAME, one.sources, scraps.pop(one.name, {}), one.size) for one in clusters]
+        # The rest is known from the shared files only.
+        jobs += [TableJob(agent.NAME, (), groups, 0) for groups in scraps.values()]
+    unread += [UnreadFile(name, None, problem) for name, problem in finder.problems]
+    return TablePlan(sorted(jobs, key=_order), finder.clues, unread)
 
 
-def see_that_there_are_homes(plan: TablePlan, patterns: Iterable[str]) -> None:
-    """Raise ValueError where no folder is a home: it would look like one in which nothing was said."""
-    if not plan.clues and not plan.refused:
+def require_homes(plan: TablePlan, patterns: Iterable[str]) -> None:
+    """Raise ValueError if no folder is a home: the result would look like a home without sessions."""
+    if not plan.clues and not plan.unread:
         shown = ", ".join(map(shown_path, patterns))
         raise ValueError(
             f"{shown}: no folder that is an agent's home, or holds one; homes side by side are named as homes/*"
         )
 
 
-def homes_in(
-    agent: Agent, folders: Iterable[tuple[str | None, Path]], disk: Disk, refused: list[UnreadFile]
+def find_homes(
+    agent: Agent, folders: Iterable[tuple[str | None, Path]], disk: Disk, unread: list[UnreadFile]
 ) -> Iterator[AgentHome]:
-    """Yield the homes of an agent in folders, each once; where looking fails is added to what was refused."""
+    """Yield the homes of an agent in folders, each once; add folders in which the search fails to `unread`."""
     seen: set[Path] = set()
     for label, folder in folders:
         try:
-            home = agent.home_in(folder, disk)
-        except Exception as error:  # noqa: BLE001 - a bug of ours in one home must not cost the others
-            refused.append(failed(agent.NAME, label, printable(folder), error))
+            home = agent.find_home(folder, disk)
+        except Exception as error:  # noqa: BLE001 - a bug in one home must not cost the others
+            unread.append(report_failure(agent.NAME, label, printable_path(folder), error))
             continue
         if home is not None and home.sessions not in seen:
             seen.add(home.sessions)
             yield msgspec.structs.replace(home, label=label)
 
 
-def _said(
-    agent: Agent, loose: Iterable[Source], refused: list[UnreadFile]
+def _read_shared(
+    agent: Agent, files: Iterable[Source], unread: list[UnreadFile]
 ) -> dict[str, dict[str, Sequence[Reading]]]:
-    """Return what files of many conversations say, by cluster and conversation."""
+    """Return the readings of files that hold many conversations, by cluster and conversation."""
     readings: list[Reading] = []
-    for source in loose:
-        found = _read(agent, source)
-        if isinstance(found, UnreadFile):
-            refused.append(found)
+    for source in files:
+        try:
+            result = agent.read(source)
+        except Exception as error:  # noqa: BLE001 - a bug in one file must not cost the others
+            unread.append(report_failure(agent.NAME, source.label, source.display_path, error))
+            continue
+        if isinstance(result, Problem):
+            unread.append(UnreadFile(agent.NAME, source.label, result))
         else:
-            readings += found
-    try:
-        return _clustered(agent, readings)
-    except Exception as error:  # noqa: BLE001 - a bug of ours in what logs say must not cost the conversations
-        refused.append(failed(agent.NAME, None, readings[0].source.shown if readings else "", error))
-        return {}
-
-
-def _clustered(agent: Agent, readings: Sequence[Reading]) -> dict[str, dict[str, Sequence[Reading]]]:
+            readings += result
     clusters: dict[str, dict[str, Sequence[Reading]]] = defaultdict(dict)
-    for group, said in scraps(agent, readings).groups.items():
-        clusters[agent.cluster_of(said[0].native_id or group)][group] = said
+    try:
+        for group, members in group_scraps(agent, readings).groups.items():
+            clusters[agent.cluster_of(members[0].native_id or group)][group] = members
+    except Exception as error:  # noqa: BLE001 - a bug in logs must not cost the conversations
+        path = readings[0].source.display_path if readings else ""
+        unread.append(report_failure(agent.NAME, None, path, error))
+        return {}
     return clusters
 
 
-def _read(agent: Agent, source: Source) -> Sequence[Reading] | UnreadFile:
-    try:
-        found = agent.read(source)
-    except Exception as error:  # noqa: BLE001 - a bug of ours in one file must not cost the others
-        return failed(agent.NAME, source.label, source.shown, error)
-    return UnreadFile(agent.NAME, source.label, found) if isinstance(found, Problem) else found
-
-
 def _order(job: TableJob) -> tuple[int, str, str]:
-    return -job.size, job.agent, str(job.sources[0].path) if job.sources else min(job.said)
+    return -job.size, job.agent, str(job.sources[0].path) if job.sources else min(job.scraps)
 
 
-def bundled(jobs: Iterable[TableJob], most: int) -> list[list[TableJob]]:
-    """Return jobs in bundles of at most so many bytes; what is larger is one by itself."""
+def bundle_jobs(jobs: Iterable[TableJob], most: int) -> list[list[TableJob]]:
+    """Return jobs in bundles of at most `most` bytes; a larger job is a bundle by itself."""
     bundles: list[list[TableJob]] = []
-    filled = 0
+    size = 0
     for job in jobs:
-        if not bundles or filled + job.size > most:
+        if not bundles or size + job.size > most:
             bundles.append([])
-            filled = 0
+            size = 0
         bundles[-1].append(job)
-        filled += job.size
+        size += job.size
     return bundles
 
 
-class Spread(msgspec.Struct, frozen=True):
-    """A conversation that several jobs tell: what it is called, and its files, as tables have both."""
+class SplitConversation(msgspec.Struct, frozen=True):
+    """A conversation that several jobs read in parts: its uid and its files, as in the table `sessions`."""
 
     agent: str
     conversation: str
     paths: tuple[str, ...]
 
 
-def encoded(several: Iterable[Spread]) -> str:
-    """Return conversations as an option that can be handed on."""
-    return msgspec.json.encode(list(several), order="deterministic").decode()
+def encode_split(conversations: Iterable[SplitConversation]) -> str:
+    """Return conversations as the text of the option `together`."""
+    return msgspec.json.encode(list(conversations), order="deterministic").decode()
 
 
-def decoded(text: str) -> tuple[Spread, ...]:
-    """Understand what was handed on; raises ValueError for anything else."""
+def decode_split(text: str) -> tuple[SplitConversation, ...]:
+    """Return the conversations of the option `together`; raise ValueError for any other text."""
     try:
-        return msgspec.json.decode(text, type=tuple[Spread, ...])
+        return msgspec.json.decode(text, type=tuple[SplitConversation, ...])
     except msgspec.DecodeError as error:
-        raise ValueError(f"together is not what `spread` returns: {error}") from None
+        raise ValueError(f"together is not what `find_split_conversations` returns: {error}") from None
 
 
-def reunited(plan: TablePlan, several: Sequence[Spread]) -> TablePlan:
-    """Return a plan in which each of some conversations is read by one job; the largest is still the first."""
-    if not several:
+def join_split(plan: TablePlan, split: Sequence[SplitConversation]) -> TablePlan:
+    """Return a plan in which one job reads each of the split conversations; the largest is still the first."""
+    if not split:
         return plan
-    places = _places(plan.jobs)
-    told = ([place for sign in _signs(one) for place in places.get(sign, ())] for one in several)
-    held: dict[int, list[TableJob]] = {}
-    for head, job in zip(heads(len(plan.jobs), filter(None, told)), plan.jobs, strict=True):
-        held.setdefault(head, []).append(job)
-    jobs = [jobs[0] if len(jobs) == 1 else _joined(jobs) for jobs in held.values()]
+    jobs_by_name = _jobs_by_name(plan.jobs)
+    sets = (
+        [
+            number
+            for name in (one.conversation, *one.paths)
+            for number in jobs_by_name.get((one.agent, name), ())
+        ]
+        for one in split
+    )
+    members: dict[int, list[TableJob]] = {}
+    for first, job in zip(merge_sets(len(plan.jobs), filter(None, sets)), plan.jobs, strict=True):
+        members.setdefault(first, []).append(job)
+    jobs = [jobs[0] if len(jobs) == 1 else _join_jobs(jobs) for jobs in members.values()]
     return replace(plan, jobs=sorted(jobs, key=lambda job: -job.size))
 
 
-def _places(jobs: Sequence[TableJob]) -> dict[tuple[str, str], list[int]]:
-    """Return where the jobs are that hold a file, or something said of a conversation."""
-    found: dict[tuple[str, str], list[int]] = {}
-    for place, job in enumerate(jobs):
-        for sign in _known(job):
-            found.setdefault((job.agent, sign), []).append(place)
-    return found
+def _jobs_by_name(jobs: Sequence[TableJob]) -> dict[tuple[str, str], list[int]]:
+    """Return the numbers of the jobs that hold a file or scraps of a conversation, by agent and path or uid."""
+    numbers: dict[tuple[str, str], list[int]] = {}
+    for number, job in enumerate(jobs):
+        uids = (format_uid(conversation_uid(AGENTS[job.agent], group)) for group in job.scraps)
+        for name in (*(source.display_path for source in job.sources), *uids):
+            numbers.setdefault((job.agent, name), []).append(number)
+    return numbers
 
 
-def _known(job: TableJob) -> Iterator[str]:
-    yield from (source.shown for source in job.sources)
-    yield from (shown_name(conversation_name(AGENTS[job.agent], group)) for group in job.said)
-
-
-def _signs(one: Spread) -> Iterator[tuple[str, str]]:
-    yield from ((one.agent, sign) for sign in (one.conversation, *one.paths))
-
-
-def _joined(jobs: Sequence[TableJob]) -> TableJob:
+def _join_jobs(jobs: Sequence[TableJob]) -> TableJob:
     sources = tuple(source for job in jobs for source in job.sources)
-    said = {group: readings for job in jobs for group, readings in job.said.items()}
-    return TableJob(jobs[0].agent, sources, said, sum(job.size for job in jobs))
+    scraps = {group: readings for job in jobs for group, readings in job.scraps.items()}
+    return TableJob(jobs[0].agent, sources, scraps, sum(job.size for job in jobs))

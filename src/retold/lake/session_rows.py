@@ -1,14 +1,15 @@
-"""What rows are made of: a session, and what only those who keep many of them know."""
+"""Rows of the tables, made of a session or of a file that could not be read."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import get_args
 
 import msgspec
 
-from retold.archive.rows import CHANGING, requests_of
-from retold.lake.arrow import DIGITS, PLACES
+from retold.archive.rows import EDITING_TOOLS, own_requests
+from retold.lake.arrow import MONEY_DIGITS, MONEY_SCALE
+from retold.model import FIGURES
 from retold.model.events import (
     AnyStep,
     AssistantText,
@@ -16,87 +17,86 @@ from retold.model.events import (
     ToolResult,
     ToolUse,
     UserPrompt,
-    sourced_steps,
+    steps_with_messages,
 )
 from retold.model.problem import Problem
-from retold.model.report import FIGURES
-from retold.model.serialization import encoded
+from retold.model.serialization import encode_tree
 from retold.model.session import (
-    COPIES,
+    COPY_KINDS,
+    LARGEST_INTEGER,
     Context,
     Entry,
     Event,
     Message,
+    Request,
     Session,
     SourceFile,
     Text,
     Thinking,
     ToolCall,
-    touched,
+    clamp_figure,
+    touched_paths,
 )
-from retold.model.tables import UNKNOWN
-from retold.model.usage import LARGEST, Request, stored_figure
-from retold.projects.matching import in_project
+from retold.model.tables import TABLES, UNKNOWN
+from retold.projects.matching import path_in_project
+
+Row = tuple[object, ...]
+"""The values of one row, in the order of the columns of its table."""
 
 
 class RowSource(msgspec.Struct, frozen=True):
-    """A session in its full view, with its name and what its requests cost."""
+    """A session in its full view, with its uid and the cost of its requests."""
 
     session: Session
-    name: int
-    """What tells the conversation from all others, as an archive names it."""
+    uid: int
+    """The uid of the conversation, as in an archive."""
     picos: Mapping[str, int | None] = {}
-    """By the id of a request: millionths of a millionth of a dollar."""
+    """The cost of each request by its id, in millionths of a millionth of a dollar."""
     requests: Sequence[tuple[int, Request]] | None = None
-    """Its requests with their places in the timeline, where they were looked for already."""
+    """Its requests with their seq, if they are known already."""
 
 
 class UnreadFile(msgspec.Struct, frozen=True):
-    """A file of which no session was read, and why."""
+    """A file from which no session could be read, and the reason."""
 
     agent: str
     home: str | None
     problem: Problem
 
 
-_ALL = (1 << 64) - 1
-
-
-def shown_name(name: int) -> str:
-    """Return the name of a conversation as tables have it."""
-    return f"{name & _ALL:016x}"
+def format_uid(uid: int) -> str:
+    """Return the uid of a conversation as the tables have it."""
+    return f"{uid & (1 << 64) - 1:016x}"
 
 
 def month_of(at: datetime | None) -> str:
-    """Return the month under which a session is kept, by when it began."""
+    """Return the month of a session that began at `at`, which is its partition."""
     return UNKNOWN if at is None else f"{at.year:04}-{at.month:02}"
 
 
-TOKENS = FIGURES
-"""The tokens of a request or of many, in the order of the columns."""
-_MOST_DOLLARS = Decimal(10) ** (DIGITS - PLACES) - 1
+_MOST_DOLLARS = Decimal(10) ** (MONEY_DIGITS - MONEY_SCALE) - 1
 _SMALL = 1 << 31
-_STEP = Decimal(1).scaleb(-PLACES)
+_STEP = Decimal(1).scaleb(-MONEY_SCALE)
 
 
-def dollars_of(cost: Decimal | None) -> Decimal | None:
-    """Return money as the column takes it."""
+def round_dollars(cost: Decimal | None) -> Decimal | None:
+    """Return an amount of money that fits the column."""
     return None if cost is None else min(cost, _MOST_DOLLARS).quantize(_STEP)
 
 
-def dollars_in(picos: int) -> Decimal:
-    """Return what a request cost as the column takes it."""
-    return min(Decimal(picos).scaleb(-PLACES), _MOST_DOLLARS)
+def picos_to_dollars(picos: int) -> Decimal:
+    """Return the cost of a request as an amount that fits the column."""
+    return min(Decimal(picos).scaleb(-MONEY_SCALE), _MOST_DOLLARS)
 
 
-def small(number: int | None) -> int | None:
-    """Return a number that 32 bits hold; None for one that they do not."""
+def fit_int32(number: int | None) -> int | None:
+    """Return a number, or None if 32 bits cannot hold it."""
     return number if number is not None and -_SMALL <= number < _SMALL else None
 
 
-def session_rows(told: RowSource) -> Iterator[tuple[object, ...]]:
-    """Yield it."""
-    session = told.session
+def session_rows(source: RowSource) -> Iterator[Row]:
+    """Yield the row of a session."""
+    session = source.session
     project, counts, usage = session.project, session.counts, session.usage
     yield (
         session.native_id,
@@ -105,7 +105,7 @@ def session_rows(told: RowSource) -> Iterator[tuple[object, ...]]:
         project.native_key,
         project.hash,
         project.evidence,
-        sorted({source.home for source in session.sources if source.home is not None}),
+        sorted({file.home for file in session.sources if file.home is not None}),
         session.title,
         session.summary,
         session.first_prompt,
@@ -121,34 +121,34 @@ def session_rows(told: RowSource) -> Iterator[tuple[object, ...]]:
         counts.tool_calls,
         counts.tool_errors,
         usage.requests,
-        *(stored_figure(getattr(usage, name), LARGEST) for name in TOKENS),
+        *(clamp_figure(getattr(usage, name), LARGEST_INTEGER) for name in FIGURES),
         usage.estimated,
-        dollars_of(session.cost_usd),
-        [_file(source) for source in session.sources],
-        sum(source.bytes for source in session.sources),
+        round_dollars(session.cost_usd),
+        [_file(file) for file in session.sources],
+        sum(file.bytes for file in session.sources),
         session.coverage.records,
         session.coverage.opaque,
         len(session.problems),
     )
 
 
-def _file(source: SourceFile) -> dict[str, object]:
+def _file(file: SourceFile) -> dict[str, object]:
     return {
-        "home": source.home,
-        "path": source.path,
-        "format": source.format,
-        "bytes": source.bytes,
-        "state": source.state,
+        "home": file.home,
+        "path": file.path,
+        "format": file.format,
+        "bytes": file.bytes,
+        "state": file.state,
     }
 
 
-def message_rows(told: RowSource) -> Iterator[tuple[object, ...]]:
+def message_rows(source: RowSource) -> Iterator[Row]:
     """Yield a row for each entry of the timeline."""
-    for seq, entry in enumerate(told.session.timeline):
+    for seq, entry in enumerate(source.session.timeline):
         yield (seq, entry.id, *_about_entry(entry))
 
 
-def _about_entry(entry: Entry) -> tuple[object, ...]:
+def _about_entry(entry: Entry) -> Row:
     if isinstance(entry, Event):
         text = entry.text or None
         return (None, entry.kind, entry.at, entry.fate, entry.own, False, None, None, 0, text, None, None)
@@ -162,25 +162,25 @@ def _about_entry(entry: Entry) -> tuple[object, ...]:
         entry.model,
         entry.usage.request if entry.usage else None,
         sum(isinstance(part, ToolCall) for part in entry.parts),
-        entry.prompt if entry.prompt is not None else _joined(entry, Text),
-        _joined(entry, Thinking),
+        entry.prompt if entry.prompt is not None else _join_texts(entry, Text),
+        _join_texts(entry, Thinking),
         _context(entry),
     )
 
 
-def _joined(message: Message, kind: type[Text | Thinking]) -> str | None:
+def _join_texts(message: Message, kind: type[Text | Thinking]) -> str | None:
     return "\n".join(part.text for part in message.parts if isinstance(part, kind)) or None
 
 
 def _context(message: Message) -> str | None:
-    """Return what the agent put into a message; a result that belongs to a call is told with it."""
+    """Return the context that the agent added to a message; the result of a call belongs to that call."""
     texts = (part.text for part in message.parts if isinstance(part, Context) and part.call is None)
     return "\n".join(filter(None, texts)) or None
 
 
-def tool_call_rows(told: RowSource) -> Iterator[tuple[object, ...]]:
+def tool_call_rows(source: RowSource) -> Iterator[Row]:
     """Yield a row for each call."""
-    for seq, place, message, call in calls_in(told):
+    for seq, place, message, call in iterate_calls(source):
         yield (
             seq,
             place,
@@ -191,22 +191,22 @@ def tool_call_rows(told: RowSource) -> Iterator[tuple[object, ...]]:
             call.server,
             call.status,
             call.native_status,
-            small(call.exit_code),
+            fit_int32(call.exit_code),
             call.at or message.at,
-            stored_figure(call.took_ms, LARGEST),
+            clamp_figure(call.took_ms, LARGEST_INTEGER),
             message.fate,
             message.own,
             message.model,
             call.child,
-            encoded(call.arguments).decode(),
+            encode_tree(call.arguments).decode(),
             call.full_result if call.full_result is not None else call.result,
             call.error,
         )
 
 
-def calls_in(told: RowSource) -> Iterator[tuple[int, int, Message, ToolCall]]:
-    """Yield every call with its place in the timeline and among the parts of its message."""
-    for seq, entry in enumerate(told.session.timeline):
+def iterate_calls(source: RowSource) -> Iterator[tuple[int, int, Message, ToolCall]]:
+    """Yield every call with the seq of its message, its index among the parts, and the message."""
+    for seq, entry in enumerate(source.session.timeline):
         if isinstance(entry, Message):
             for place, part in enumerate(entry.parts):
                 if isinstance(part, ToolCall):
@@ -216,30 +216,30 @@ def calls_in(told: RowSource) -> Iterator[tuple[int, int, Message, ToolCall]]:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def request_rows(told: RowSource) -> Iterator[tuple[object, ...]]:
-    """Yield a row for each request that is the session's own; a copy of one has none."""
-    if told.session.kind in COPIES:
+def request_rows(source: RowSource) -> Iterator[Row]:
+    """Yield a row for each request of the session itself; a copy of a session has none."""
+    if source.session.kind in COPY_KINDS:
         return
-    began, ended = told.session.started_at, told.session.ended_at
-    for seq, request in requests_of(told.session) if told.requests is None else told.requests:
+    began, ended = source.session.started_at, source.session.ended_at
+    for seq, request in own_requests(source.session) if source.requests is None else source.requests:
         at = None if request.at is None else _EPOCH + timedelta(microseconds=request.at)
-        picos = told.picos.get(request.name)
-        cost = None if picos is None else dollars_in(picos)
+        picos = source.picos.get(request.name)
+        cost = None if picos is None else picos_to_dollars(picos)
         yield (seq, request.name, request.model, at, *request.figures, request.estimated, cost, began, ended)
 
 
-def file_rows(told: RowSource) -> Iterator[tuple[object, ...]]:
-    """Yield a row for each file that a call names, however often it does."""
-    for seq, place, message, call in calls_in(told):
-        for path in dict.fromkeys(touched(call)):
+def file_rows(source: RowSource) -> Iterator[Row]:
+    """Yield a row for each file that a call names, once for each call."""
+    for seq, place, message, call in iterate_calls(source):
+        for path in dict.fromkeys(touched_paths(call)):
             yield (
                 seq,
                 place,
                 call.id,
                 path,
-                in_project(path, told.session.project.root),
+                path_in_project(path, source.session.project.root),
                 call.canonical,
-                call.canonical in CHANGING,
+                call.canonical in EDITING_TOOLS,
                 call.status,
                 call.at or message.at,
                 message.fate,
@@ -248,18 +248,18 @@ def file_rows(told: RowSource) -> Iterator[tuple[object, ...]]:
 
 
 KINDS = {kind: kind.__struct_config__.tag for kind in get_args(AnyStep)}
-"""What events are called: to ask each of them takes longer than all else."""
+"""The name of each type of event: looking it up in the type would take longer than everything else."""
 
 
-def event_rows(told: RowSource) -> Iterator[tuple[object, ...]]:
+def event_rows(source: RowSource) -> Iterator[Row]:
     """Yield a row for each event."""
-    for message, step in sourced_steps(told.session, with_text=True):
+    for message, step in steps_with_messages(source.session, with_text=True):
         said_by = None if message is None else message.id
         yield (step.seq, KINDS[type(step)], step.at, step.at_derived, step.fate, said_by, *_about_event(step))
 
 
-def _about_event(step: AnyStep) -> tuple[object, ...]:
-    """Return call, tool, canonical, category, status and text; most events are of calls."""
+def _about_event(step: AnyStep) -> Row:
+    """Return call, tool, canonical name, category, status and text. Checks calls first: most events are of calls."""
     if isinstance(step, ToolUse | ToolResult):
         tool, went = step.tool, step.status if isinstance(step, ToolResult) else None
         return step.call_id, tool.name, tool.canonical, tool.category, went, None
@@ -268,15 +268,43 @@ def _about_event(step: AnyStep) -> tuple[object, ...]:
     return None, None, None, None, ended, text
 
 
-def problem_rows(told: RowSource) -> Iterator[tuple[object, ...]]:
+def problem_rows(source: RowSource) -> Iterator[Row]:
     """Yield a row for each problem of a session."""
-    return map(_row, told.session.problems)
+    return map(_problem_row, source.session.problems)
 
 
-def refused(told: UnreadFile) -> Iterator[tuple[object, ...]]:
-    """Yield why a file is no session."""
-    yield _row(told.problem)
-
-
-def _row(problem: Problem) -> tuple[object, ...]:
+def _problem_row(problem: Problem) -> Row:
     return problem.code, problem.severity, problem.message, problem.path, problem.line, problem.pointer
+
+
+ROWS: dict[str, Callable[[RowSource], Iterator[Row]]] = {
+    "sessions": session_rows,
+    "messages": message_rows,
+    "tool_calls": tool_call_rows,
+    "requests": request_rows,
+    "files_touched": file_rows,
+    "events": event_rows,
+    "problems": problem_rows,
+}
+"""The function that makes the rows of each table."""
+assert ROWS.keys() == TABLES.keys()  # noqa: S101 - a missing table would go unnoticed
+
+
+def table_rows(table: str, source: RowSource | UnreadFile, first: int = 0) -> Iterator[Row]:
+    """Yield the rows of a table, from a column on; an unread file has a row in the table of problems only."""
+    if isinstance(source, RowSource):
+        rows = ROWS[table](source)
+    else:
+        rows = iter([_problem_row(source.problem)] if table == "problems" else [])
+    common = _common(source)[first:]
+    return (common + row for row in rows)
+
+
+def _common(source: RowSource | UnreadFile) -> Row:
+    """Return the columns that all tables begin with."""
+    if isinstance(source, UnreadFile):
+        return source.agent, UNKNOWN, source.home, None, None, None
+    session = source.session
+    home = session.sources[0].home if session.sources else None
+    uid = format_uid(source.uid)
+    return session.agent, month_of(session.started_at), home, session.project.root, session.key, uid

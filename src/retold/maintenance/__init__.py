@@ -1,4 +1,1 @@
-"""Care for the sessions in the agents' folders: doctor, hooks, timers, connect, restore, watch.
-
-The only room that writes outside our own folders.
-"""
+"""Doctor, hooks, timers, connect, restore and watch: the only room that writes outside our own folders."""

@@ -1,4 +1,4 @@
-"""Agents that ask retold: what is written into their homes for that, and taken out again."""
+"""The files and settings by which agents use retold's MCP server: written into their homes, and removed again."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -11,8 +11,8 @@ from retold.agents.protocol import (
     AgentHome,
     ConnectPlan,
     Guide,
-    ListItem,
     OwnFile,
+    SettingsListItem,
     SettingsTable,
     ToolServer,
 )
@@ -20,63 +20,63 @@ from retold.agents.registry import AGENTS
 from retold.archive.database import RetoldError
 from retold.config import retold_home
 from retold.maintenance.file_changes import (
-    CONNECT,
+    CONNECT_PREFIX,
     ChangeNotes,
     FileChangePlan,
     Note,
+    apply_changes,
     back_up,
-    carry_out,
-    check,
-    content,
+    decode_settings,
     digest,
     is_made_by_us,
+    prepare_changes,
+    read_content,
     read_notes,
-    refusal,
     remove_folders,
-    text_of,
+    settings_error,
     write_notes,
 )
 from retold.maintenance.hooks import BACKUPS, hook_state
-from retold.maintenance.invocation import hook_call
+from retold.maintenance.invocation import make_hook_call
 from retold.maintenance.json_edit import (
     HOOK_WORDS,
-    Broken,
+    MalformedSettings,
     has_item,
-    hooks_of,
+    hook_settings,
     is_bare_object,
     with_item,
     without_item,
 )
-from retold.maintenance.restore import own_homes
+from retold.maintenance.restore import find_own_homes
 from retold.maintenance.timers.machine import Machine
 from retold.maintenance.toml_edit import has_table, with_table, without_table
 
-Entry = ListItem | SettingsTable
+Entry = SettingsListItem | SettingsTable
 
 
 def with_entry(text: str | None, entry: Entry) -> str:
-    """Return settings that have it; raises Broken."""
-    return with_item(text, entry) if isinstance(entry, ListItem) else with_table(text, entry)
+    """Return settings with an entry; raise MalformedSettings."""
+    return with_item(text, entry) if isinstance(entry, SettingsListItem) else with_table(text, entry)
 
 
 def without_entry(text: str, entry: Entry) -> str:
-    """Return settings without it, and all else as it stands; raises Broken."""
-    return without_item(text, entry) if isinstance(entry, ListItem) else without_table(text, entry)
+    """Return settings without an entry, and otherwise unchanged; raise MalformedSettings."""
+    return without_item(text, entry) if isinstance(entry, SettingsListItem) else without_table(text, entry)
 
 
 def has_entry(text: str, entry: Entry) -> bool:
-    """Tell whether settings have it; raises Broken."""
-    return has_item(text, entry) if isinstance(entry, ListItem) else has_table(text, entry)
+    """Return whether settings have an entry; raise MalformedSettings."""
+    return has_item(text, entry) if isinstance(entry, SettingsListItem) else has_table(text, entry)
 
 
 def is_empty(text: str, entry: Entry) -> bool:
-    """Tell whether settings say nothing at all."""
-    return is_bare_object(text) if isinstance(entry, ListItem) else not text.strip()
+    """Return whether settings hold nothing at all."""
+    return is_bare_object(text) if isinstance(entry, SettingsListItem) else not text.strip()
 
 
-def is_named(raw: bytes, entry: Entry) -> bool:
-    """Tell whether something in settings that cannot be read may be it."""
-    return (entry.value if isinstance(entry, ListItem) else entry.keys[-1]).encode() in raw
+def may_contain(raw: bytes, entry: Entry) -> bool:
+    """Return whether settings that cannot be parsed may contain an entry."""
+    return (entry.value if isinstance(entry, SettingsListItem) else entry.keys[-1]).encode() in raw
 
 
 SUMMARY = "Finds what was said, done and decided in earlier conversations with coding agents on this machine."
@@ -122,156 +122,152 @@ particular is asked. Read on with `read_session` where a passage is not enough. 
 {DATA}"""
 
 
-def guide() -> Guide:
-    """Return what every agent tells its model."""
+def make_guide() -> Guide:
+    """Return the texts that every agent shows its model."""
     return Guide(SUMMARY, OCCASIONS, CONTEXT, RECALL)
 
 
 MARKS = (b"retold connect", HOOK_WORDS.encode())
-"""What every file of ours has in it, whichever retold wrote it."""
+"""The marks of our own files: each version of retold writes one of them into every file."""
 _NO_SERVER = ToolServer("", (), {}, "")
 
 
 class ConnectWork(msgspec.Struct, frozen=True):
-    """What is to be done."""
+    """The changes that connect or disconnect an agent."""
 
     agent: str
     changes: tuple[FileChangePlan, ...]
     notes: ChangeNotes
-    """What to remember afterwards."""
+    """The notes to write afterwards."""
     folders: tuple[str, ...] = ()
-    """Folders to be removed, if nothing is left in them."""
+    """Folders to remove if they are empty."""
 
     @property
     def has_hook(self) -> bool:
-        """Whether something that calls retold at the end of sessions is removed."""
+        """Whether the changes remove a hook."""
         return any(one.after is None and HOOK_WORDS.encode() in (one.before or b"") for one in self.changes)
 
 
-def homes_of(name: str, machine: Machine) -> list[AgentHome]:
-    """Return where an agent lives on this machine."""
-    homes = [home for agent, home in own_homes(machine.env) if name == agent.NAME]
+def find_agent_homes(name: str, machine: Machine) -> list[AgentHome]:
+    """Return the homes of an agent on this machine, each folder once."""
+    homes = [home for agent, home in find_own_homes(machine.env) if name == agent.NAME]
     return list({os.path.realpath(home.path): home for home in reversed(homes)}.values())[::-1]
 
 
-def plans(name: str, machine: Machine, server: ToolServer | None) -> Iterator[ConnectPlan]:
-    """Yield what has to stand in each home of an agent so that it asks a server; without one, all that ever may."""
-    for home in homes_of(name, machine):
-        hook = AGENTS[name].hook_plan(home, hook_call(machine.env, machine.platform))
-        # Settings that call retold already are enough: twice is once too often.
-        is_kept = server is not None and hook_state(hook) in ("yes", "old")
-        hooks = None if hook is None or is_kept else hooks_of(hook)
-        yield AGENTS[name].connect_plan(home, AgentConnection(server or _NO_SERVER, guide(), hooks))
+def connect_plans(name: str, machine: Machine, server: ToolServer | None) -> Iterator[ConnectPlan]:
+    """Yield the plan for each home of an agent; without a server, plans of everything that may be there to remove."""
+    for home in find_agent_homes(name, machine):
+        hook = AGENTS[name].plan_hooks(home, make_hook_call(machine.env, machine.platform))
+        # `keep` may have installed a hook already, and two would sync twice.
+        has_hook = server is not None and hook_state(hook) in ("yes", "old")
+        hooks = None if hook is None or has_hook else hook_settings(hook)
+        yield AGENTS[name].plan_connection(home, AgentConnection(server or _NO_SERVER, make_guide(), hooks))
 
 
-def connection(name: str, machine: Machine, server: ToolServer) -> ConnectWork:
-    """Return what there is to do so that an agent asks retold; raises Stopped if some of it cannot be done."""
+def plan_connection(name: str, machine: Machine, server: ToolServer) -> ConnectWork:
+    """Return the changes that connect an agent; raise RetoldError if one is not possible."""
     folder = retold_home(machine.env)
-    notes = read_notes(folder, notes_name(name))
-    told, changes = dict(notes.settings), list[FileChangePlan]()
-    wanted = list(plans(name, machine, server))
-    planned = {_path(file) for plan in wanted for file in plan.files}
-    for path in [path for path in told if path not in planned and _is_within(path, wanted)]:
-        if told.pop(path).is_of(raw := content(path)):
-            changes.append(FileChangePlan(path, raw, None))  # there was a use for it once
-    for plan in wanted:
-        changes += [_written(file, told) for file in plan.files]
-        changes += [_entered(entry, told, folder) for entry in plan.entries]
-    return ConnectWork(name, tuple(one for one in changes if one.is_any), ChangeNotes(told, notes.folders))
+    notes = read_notes(folder, notes_file(name))
+    settings, changes = dict(notes.settings), list[FileChangePlan]()
+    plans = list(connect_plans(name, machine, server))
+    planned = {_real_path(file) for plan in plans for file in plan.files}
+    for path in [path for path in settings if path not in planned and _is_within(path, plans)]:
+        if settings.pop(path).matches(raw := read_content(path)):
+            changes.append(FileChangePlan(path, raw, None))  # an earlier version wrote it
+    for plan in plans:
+        changes += [_file_change(file, settings) for file in plan.files]
+        changes += [_settings_change(entry, settings, folder) for entry in plan.entries]
+    needed = tuple(one for one in changes if one.is_needed)
+    return ConnectWork(name, needed, ChangeNotes(settings, notes.folders))
 
 
-def _written(file: OwnFile, told: dict[str, Note]) -> FileChangePlan:
-    """Return what becomes of a file of ours; what has its name and is not ours is refused."""
-    path, after = _path(file), _encoded(file.text, file.path)
-    raw = content(path)
-    if raw is not None and raw != after and not _is_ours(raw, told.get(path)):
+def _file_change(file: OwnFile, settings: dict[str, Note]) -> FileChangePlan:
+    """Return the change of one of our files, and note it; raise RetoldError if another file has its name."""
+    path, after = _real_path(file), _encode(file.text, file.path)
+    raw = read_content(path)
+    if raw is not None and raw != after and not _is_ours(raw, settings.get(path)):
         raise RetoldError(f"{path} is there already, and is not retold's; nothing was changed")
-    told[path] = Note(None, digest(after))
+    settings[path] = Note(None, digest(after))
     return FileChangePlan(path, raw, after)
 
 
-def _entered(entry: Entry, told: dict[str, Note], folder: str) -> FileChangePlan:
-    """Return what becomes of settings of others."""
+def _settings_change(entry: Entry, settings: dict[str, Note], folder: str) -> FileChangePlan:
+    """Return the change that adds an entry to an agent's settings, and note it."""
     path = os.path.realpath(entry.settings)
-    raw = content(path)
+    raw = read_content(path)
     try:
-        text = text_of(path, raw)
+        text = decode_settings(path, raw)
         if text is not None and has_entry(text, entry):
             return FileChangePlan(path, raw, raw)
-        before = _original(text, raw, entry, told.get(path))
-        after = _encoded(with_entry(before, entry), entry.settings)
-    except Broken as error:
-        raise refusal(path, error) from error
-    told[path] = Note(before, digest(after), is_made_by_us(folder, path))
+        before = _original(text, raw, entry, settings.get(path))
+        after = _encode(with_entry(before, entry), entry.settings)
+    except MalformedSettings as error:
+        raise settings_error(path, error) from error
+    settings[path] = Note(before, digest(after), is_made_by_us(folder, path))
     return FileChangePlan(path, raw, after)
 
 
-def disconnection(name: str, machine: Machine) -> ConnectWork:
-    """Return what there is to do so that nothing is left; raises Stopped if some of it cannot be done."""
-    notes = read_notes(retold_home(machine.env), notes_name(name))
-    leaving = list(plans(name, machine, None))
-    planned = [_path(file) for plan in leaving for file in plan.files]
-    ours = dict.fromkeys([*planned, *(path for path in notes.settings if _is_within(path, leaving))])
-    changes = [_removed(path, notes) for path in ours]
-    changes += [_left(entry, notes) for plan in leaving for entry in plan.entries]
+def plan_disconnection(name: str, machine: Machine) -> ConnectWork:
+    """Return the changes that disconnect an agent; raise RetoldError if one is not possible."""
+    notes = read_notes(retold_home(machine.env), notes_file(name))
+    plans = list(connect_plans(name, machine, None))
+    planned = [_real_path(file) for plan in plans for file in plan.files]
+    ours = dict.fromkeys([*planned, *(path for path in notes.settings if _is_within(path, plans))])
+    changes = [_file_removal(path, notes) for path in ours]
+    changes += [_settings_removal(entry, notes) for plan in plans for entry in plan.entries]
     done = {change.path for change in changes}
     elsewhere = {path: note for path, note in notes.settings.items() if path not in done}
-    folders = {folder for path in ours for plan in leaving for folder in _within(path, plan)}
+    folders = {folder for path in ours for plan in plans for folder in _own_folders(path, plan)}
     return ConnectWork(
         name,
-        tuple(one for one in changes if one.is_any),
+        tuple(one for one in changes if one.is_needed),
         ChangeNotes(elsewhere, notes.folders if elsewhere else ()),
         (*notes.folders, *folders),
     )
 
 
-def _removed(path: str, notes: ChangeNotes) -> FileChangePlan:
-    raw = content(path)
+def _file_removal(path: str, notes: ChangeNotes) -> FileChangePlan:
+    raw = read_content(path)
     is_ours = raw is not None and _is_ours(raw, notes.settings.get(path))
     return FileChangePlan(path, raw, None if is_ours else raw)
 
 
-def _left(entry: Entry, notes: ChangeNotes) -> FileChangePlan:
-    """Return what is left of settings of others."""
+def _settings_removal(entry: Entry, notes: ChangeNotes) -> FileChangePlan:
+    """Return the change that removes an entry from an agent's settings."""
     path = os.path.realpath(entry.settings)
-    raw, note = content(path), notes.settings.get(path)
+    raw, note = read_content(path), notes.settings.get(path)
     if raw is None:
         return FileChangePlan(path, None, None)
     try:
-        text = text_of(path, raw)
+        text = decode_settings(path, raw)
         left = _original(text, raw, entry, note)
-    except Broken as error:
-        if not is_named(raw, entry):
-            return FileChangePlan(path, raw, raw)  # broken, but not with us in it
-        raise refusal(path, error) from error
-    if left is not None and note is not None and note.was_nothing and is_empty(left, entry):
-        left = None  # the file was ours, and nobody has put anything else into it
+    except MalformedSettings as error:
+        if not may_contain(raw, entry):
+            return FileChangePlan(path, raw, raw)  # malformed, but without our entry
+        raise settings_error(path, error) from error
+    if left is not None and note is not None and note.had_no_file and is_empty(left, entry):
+        left = None  # we created the file, and nothing else was added
     return FileChangePlan(path, raw, None if left is None else left.encode())
 
 
 def _original(text: str | None, raw: bytes | None, entry: Entry, note: Note | None) -> str | None:
-    """Return settings as they were before we came: to the byte, if nobody has touched them since."""
-    if note is not None and note.is_of(raw):
+    """Return settings without our entry: the noted text if the file is as we wrote it."""
+    if note is not None and note.matches(raw):
         return note.before
     return None if text is None else without_entry(text, entry)
 
 
-def carry_out_work(work: ConnectWork, machine: Machine) -> list[tuple[str, str]]:
-    """Do it; return which files are kept as they were, and where. Raises Stopped, with everything as it was."""
-    folder, name = retold_home(machine.env), notes_name(work.agent)
+def apply_work(work: ConnectWork, machine: Machine) -> dict[str, str]:
+    """Make the changes, or raise RetoldError and make none; return the backup of each file of others."""
+    folder, name = retold_home(machine.env), notes_file(work.agent)
     earlier = read_notes(folder, name)
-    try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise RetoldError(f"{folder}: {error.strerror}; nothing was changed") from error
-    for change in (*work.changes, FileChangePlan(os.path.join(folder, name), None, None)):
-        check(change)
-    backups = [
-        (one.path, back_up(one, os.path.join(folder, BACKUPS)))
+    prepare_changes(work.changes, folder, name)
+    backups = {
+        one.path: back_up(one, os.path.join(folder, BACKUPS))
         for one in work.changes
         if one.before is not None and not _is_untouched(one, earlier)
-    ]
-    made = carry_out(work.changes)
+    }
+    made = apply_changes(work.changes)
     remove_folders(work.folders)
     notes = ChangeNotes(work.notes.settings, tuple(dict.fromkeys((*work.notes.folders, *made))))
     write_notes(folder, notes if work.notes.settings else ChangeNotes(), name)
@@ -279,40 +275,40 @@ def carry_out_work(work: ConnectWork, machine: Machine) -> list[tuple[str, str]]
 
 
 def _is_untouched(change: FileChangePlan, notes: ChangeNotes) -> bool:
-    """Tell whether a file is ours, and as we wrote it."""
+    """Return whether a file is ours and as we wrote it."""
     note = notes.settings.get(change.path)
-    return note is not None and note.before is None and note.is_of(change.before)
+    return note is not None and note.before is None and note.matches(change.before)
 
 
-def notes_name(agent: str) -> str:
-    """Return the name of the file in which is remembered what was changed for an agent."""
-    return f"{CONNECT}{agent}.json"
+def notes_file(agent: str) -> str:
+    """Return the name of the file with the notes about an agent."""
+    return f"{CONNECT_PREFIX}{agent}.json"
 
 
-def _encoded(text: str, path: Path) -> bytes:
-    """Return the bytes of a file; raises Stopped for a path in it that is no text."""
+def _encode(text: str, path: Path) -> bytes:
+    """Return the bytes of a file; raise RetoldError if a path in it is not valid text."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:
         raise RetoldError(f"{path} would hold a path that is no text; nothing was changed") from error
 
 
-def _path(file: OwnFile) -> str:
+def _real_path(file: OwnFile) -> str:
     return os.path.realpath(file.path)
 
 
 def _is_ours(raw: bytes, note: Note | None) -> bool:
-    """Tell whether a file is as we wrote it, or has our name in it still."""
-    return (note is not None and note.is_of(raw)) or any(mark in raw for mark in MARKS)
+    """Return whether a file is as we wrote it, or still has one of our marks in it."""
+    return (note is not None and note.matches(raw)) or any(mark in raw for mark in MARKS)
 
 
 def _is_within(path: str, plans: Sequence[ConnectPlan]) -> bool:
-    """Tell whether a file lies in a folder that is ours alone."""
-    return any(True for plan in plans for _ in _within(path, plan))
+    """Return whether a file is in a folder that is ours alone."""
+    return any(True for plan in plans for _ in _own_folders(path, plan))
 
 
-def _within(path: str, plan: ConnectPlan) -> Iterator[str]:
-    """Yield the folders that a file lies in, as far as they are ours alone."""
+def _own_folders(path: str, plan: ConnectPlan) -> Iterator[str]:
+    """Yield those folders above a file that are ours alone."""
     folder, outermost = os.path.dirname(path), os.path.realpath(plan.folder)
     while folder == outermost or folder.startswith(outermost + os.sep):
         yield folder

@@ -1,4 +1,4 @@
-"""Files to be written, changed or removed: shown first, then done in one go, or not at all."""
+"""Plans to write, change or remove files: shown first, then applied all together or not at all."""
 
 import contextlib
 import difflib
@@ -12,60 +12,60 @@ from datetime import UTC, datetime
 import msgspec
 
 from retold.archive.database import RetoldError
-from retold.export.files import new_draft
-from retold.maintenance.json_edit import Broken
+from retold.export.files import create_draft
+from retold.maintenance.json_edit import MalformedSettings
 
 _UNCHANGED = "; nothing was changed"
 LARGEST = 64 << 20
-"""Bytes; what is larger is no settings file."""
+"""Bytes; a larger file is no settings file."""
 
 
 class FileChangePlan(msgspec.Struct, frozen=True):
-    """What a file is and what it is to be; None where there is none."""
+    """The content of a file before and after a change; None is no file."""
 
     path: str
     before: bytes | None
     after: bytes | None
 
     @property
-    def is_any(self) -> bool:
-        """Whether there is something to do."""
+    def is_needed(self) -> bool:
+        """Whether the content differs."""
         return self.before != self.after
 
 
-def content(path: str) -> bytes | None:
-    """Return what a file holds, if it is there; raises Stopped for what is no file of a person's own."""
+def read_content(path: str) -> bytes | None:
+    """Return the content of a file, or None if there is none; raise RetoldError if it cannot be a settings file."""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # to open a pipe would be to wait for its other end
+        if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for its other end
             raise RetoldError(f"{path} is no file{_UNCHANGED}")
         with open(path, "rb") as file:
-            held = file.read(LARGEST + 1)
+            content = file.read(LARGEST + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise RetoldError(f"{path} cannot be read ({error.strerror}){_UNCHANGED}") from error
-    if len(held) > LARGEST:
+    if len(content) > LARGEST:
         raise RetoldError(f"{path} is too large for a settings file{_UNCHANGED}")
-    return held
+    return content
 
 
-def text_of(path: str, raw: bytes | None) -> str | None:
-    """Return what settings say; raises Stopped."""
+def decode_settings(path: str, raw: bytes | None) -> str | None:
+    """Return the text of settings; raise RetoldError if it is not UTF-8."""
     try:
         return None if raw is None else raw.decode()
     except UnicodeDecodeError as error:
         raise RetoldError(f"{path} is no UTF-8{_UNCHANGED}") from error
 
 
-def refusal(path: str, error: Broken) -> RetoldError:
-    """Return why settings are left as they are."""
+def settings_error(path: str, error: MalformedSettings) -> RetoldError:
+    """Return the error for settings that cannot be changed."""
     return RetoldError(f"{path} cannot be changed: {error}; mend it and try again, nothing was changed")
 
 
-def check(change: FileChangePlan) -> None:
-    """Raise Stopped where a change would be refused."""
+def _check_change(change: FileChangePlan) -> None:
+    """Raise RetoldError if the file system would refuse a change."""
     folder = os.path.dirname(change.path)
-    above = next((place for place in _above(folder) if os.path.lexists(place)), folder)
+    above = next((one for one in _self_and_parents(folder) if os.path.lexists(one)), folder)
     try:
         is_read_only = change.before is not None and not os.stat(change.path).st_mode & stat.S_IWUSR
     except OSError as error:
@@ -76,15 +76,25 @@ def check(change: FileChangePlan) -> None:
         raise RetoldError(f"{above}: no permission to write there{_UNCHANGED}")
 
 
-def _above(folder: str) -> Iterator[str]:
+def prepare_changes(changes: Sequence[FileChangePlan], folder: str, notes_name: str) -> None:
+    """Create the folder of notes and backups; raise RetoldError if a change, or the notes, would be refused."""
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise RetoldError(f"{folder}: {error.strerror}{_UNCHANGED}") from error
+    for change in (*changes, FileChangePlan(os.path.join(folder, notes_name), None, None)):
+        _check_change(change)
+
+
+def _self_and_parents(folder: str) -> Iterator[str]:
     while True:
         yield folder
         if folder == (folder := os.path.dirname(folder)):
             return
 
 
-def difference(change: FileChangePlan) -> Iterator[str]:
-    """Yield the lines of a unified diff."""
+def diff_lines(change: FileChangePlan) -> Iterator[str]:
+    """Yield the lines of a unified diff of a change."""
     before, after = (
         (data or b"").decode(errors="replace").splitlines() for data in (change.before, change.after)
     )
@@ -93,10 +103,10 @@ def difference(change: FileChangePlan) -> Iterator[str]:
     yield from difflib.unified_diff(before, after, old, new, lineterm="")
 
 
-def carry_out(changes: Sequence[FileChangePlan]) -> list[str]:
-    """Make all changes, or none; return the folders that had to be made. Raises Stopped."""
+def apply_changes(changes: Sequence[FileChangePlan]) -> list[str]:
+    """Make all changes, or raise RetoldError and make none; return the folders that were created."""
     for change in changes:
-        check(change)
+        _check_change(change)
     done: list[FileChangePlan] = []
     folders: list[str] = []
     try:
@@ -108,29 +118,29 @@ def carry_out(changes: Sequence[FileChangePlan]) -> list[str]:
             with contextlib.suppress(OSError, RetoldError):
                 _write(FileChangePlan(change.path, change.after, change.before))
         remove_folders(folders)
-        told = str(error) if isinstance(error, RetoldError) else f"{error.filename or ''}: {error.strerror}"
-        raise RetoldError(f"{told.removesuffix(_UNCHANGED)}{_UNCHANGED}") from error
+        text = str(error) if isinstance(error, RetoldError) else f"{error.filename or ''}: {error.strerror}"
+        raise RetoldError(f"{text.removesuffix(_UNCHANGED)}{_UNCHANGED}") from error
     return folders
 
 
 def _write(change: FileChangePlan) -> list[str]:
-    """Put the new file in the place of the old; return the folders that had to be made."""
-    if content(change.path) != change.before:
+    """Replace the file if it is still as planned; return the folders that were created."""
+    if read_content(change.path) != change.before:
         raise RetoldError(f"{change.path} has been changed by something else meanwhile")
     if change.after is None:
         os.unlink(change.path)
         return []
     folder = os.path.dirname(change.path)
-    made = [place for place in _above(folder) if not os.path.lexists(place)]
+    made = [one for one in _self_and_parents(folder) if not os.path.lexists(one)]
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    handle, draft = new_draft(os.path.join(folder, f".retold-{os.path.basename(change.path)}"))
+    handle, draft = create_draft(os.path.join(folder, f".retold-{os.path.basename(change.path)}"))
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(change.after)
             file.flush()
             os.fsync(file.fileno())
         if change.before is not None:
-            _as_before(draft, os.stat(change.path))
+            _copy_owner(draft, os.stat(change.path))
         os.replace(draft, change.path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -139,24 +149,24 @@ def _write(change: FileChangePlan) -> list[str]:
     return made
 
 
-def _as_before(draft: str, before: os.stat_result) -> None:
-    """Give a file the owner and the permissions of the one whose place it takes."""
+def _copy_owner(draft: str, before: os.stat_result) -> None:
+    """Give a file the owner and the permissions of the file that it replaces."""
     os.chmod(draft, stat.S_IMODE(before.st_mode))
     if hasattr(os, "chown") and (before.st_uid, before.st_gid) != (os.getuid(), os.getgid()):
         with contextlib.suppress(OSError):
             os.chown(draft, before.st_uid, before.st_gid)
-            os.chmod(draft, stat.S_IMODE(before.st_mode))  # a change of owner may take some away
+            os.chmod(draft, stat.S_IMODE(before.st_mode))  # chown may clear bits
 
 
 def remove_folders(folders: Sequence[str]) -> None:
-    """Remove folders that were made, the innermost first, if nothing is in them."""
+    """Remove the empty ones of the given folders, the innermost first."""
     for folder in sorted(folders, key=len, reverse=True):
         with contextlib.suppress(OSError):
             os.rmdir(folder)
 
 
 def back_up(change: FileChangePlan, folder: str) -> str:
-    """Keep a file as it was, for its owner only; return where."""
+    """Write the content of a file before its change into `folder`, readable by its owner alone; return the path."""
     os.makedirs(os.path.dirname(folder), mode=0o700, exist_ok=True)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.path.basename(change.path)}-"
@@ -166,44 +176,44 @@ def back_up(change: FileChangePlan, folder: str) -> str:
     return path
 
 
-NAME = "keep.json"
-CONNECT = "connect-"
-"""How the names of what `connect` remembers begin."""
+NOTES_NAME = "keep.json"
+CONNECT_PREFIX = "connect-"
+"""The start of the file names of `connect`'s notes; the agent's name follows."""
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What a file was, and how to know again what was made of it."""
+    """The text of a settings file before our change, and the digest after it."""
 
     before: str | None
     after: str
     is_new: bool = False
-    """Whether the file was not there before any of us came, whoever of us came first."""
+    """Whether `keep` or `connect` created the file, whichever was first."""
 
     @property
-    def was_nothing(self) -> bool:
-        """Whether there is no file to go back to."""
+    def had_no_file(self) -> bool:
+        """Whether there was no file before our change."""
         return self.before is None or self.is_new
 
-    def is_of(self, data: bytes | None) -> bool:
-        """Tell whether nobody has touched the file since."""
+    def matches(self, data: bytes | None) -> bool:
+        """Return whether the file is as we wrote it."""
         return data is not None and digest(data) == self.after
 
 
 class ChangeNotes(msgspec.Struct, frozen=True):
-    """All that is remembered."""
+    """Everything that is needed to undo changes."""
 
     settings: dict[str, Note] = {}
     folders: tuple[str, ...] = ()
-    """Folders that had to be made."""
+    """The folders that were created."""
 
 
 def digest(data: bytes) -> str:
-    """Return what a file is known by."""
+    """Return the SHA-256 of a file's content."""
     return hashlib.sha256(data).hexdigest()
 
 
-def read_notes(folder: str, name: str = NAME) -> ChangeNotes:
-    """Return what is remembered; nothing, where that cannot be read."""
+def read_notes(folder: str, name: str = NOTES_NAME) -> ChangeNotes:
+    """Return the notes in a folder; empty ones if they cannot be read."""
     try:
         with open(os.path.join(folder, name), "rb") as file:
             return msgspec.json.decode(file.read(), type=ChangeNotes)
@@ -212,21 +222,21 @@ def read_notes(folder: str, name: str = NAME) -> ChangeNotes:
 
 
 def is_made_by_us(folder: str, path: str) -> bool:
-    """Tell whether a file that is there was made by one of us."""
-    names = [name for name in _listed(folder) if name == NAME or name.startswith(CONNECT)]
+    """Return whether `keep` or `connect` created a file."""
+    names = [name for name in _list_folder(folder) if name == NOTES_NAME or name.startswith(CONNECT_PREFIX)]
     found = [read_notes(folder, name).settings.get(path) for name in names]
-    return any(note is not None and note.was_nothing for note in found)
+    return any(note is not None and note.had_no_file for note in found)
 
 
-def _listed(folder: str) -> list[str]:
+def _list_folder(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
     except OSError:
         return []
 
 
-def write_notes(folder: str, notes: ChangeNotes, name: str = NAME) -> None:
-    """Remember this, for the owner only; where there is nothing to remember, nothing is left."""
+def write_notes(folder: str, notes: ChangeNotes, name: str = NOTES_NAME) -> None:
+    """Write notes, readable by their owner alone; remove the file if they are empty."""
     path = os.path.join(folder, name)
     if notes == ChangeNotes():
         with contextlib.suppress(FileNotFoundError):

@@ -1,12 +1,13 @@
-"""Archiving that nobody has to think of: hooks in the agents' settings and a timer, installed and removed."""
+"""Hooks in the agents' settings and a timer that sync automatically: install, remove, and serve their calls."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,103 +16,113 @@ from retold.agents.registry import AGENTS
 from retold.archive.database import RetoldError
 from retold.archive.store import as_text
 from retold.config import retold_home
-from retold.maintenance.file_changes import NAME as NOTES
 from retold.maintenance.file_changes import (
+    NOTES_NAME,
     ChangeNotes,
     FileChangePlan,
     Note,
+    apply_changes,
     back_up,
-    carry_out,
-    check,
-    content,
+    decode_settings,
     digest,
     is_made_by_us,
+    prepare_changes,
+    read_content,
     read_notes,
-    refusal,
     remove_folders,
-    text_of,
+    settings_error,
     write_notes,
 )
-from retold.maintenance.invocation import NOW, hook_call, words
+from retold.maintenance.invocation import NOW, build_command, make_hook_call
 from retold.maintenance.json_edit import (
     HOOK_WORDS,
-    Broken,
-    calls,
+    MalformedSettings,
+    events_with_hook,
+    has_planned_hooks,
     is_bare_object,
-    is_called,
     with_hook,
     without_hook,
 )
-from retold.maintenance.restore import own_homes
+from retold.maintenance.restore import find_own_homes
 from retold.maintenance.timers import TIMERS, usable_timer
 from retold.maintenance.timers.machine import Machine, Timer
-from retold.synchronization.update import is_taken
-
-TYPE_CHECKING = False  # importing typing would cost half a start of Python
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
+from retold.synchronization.update import try_lock
 
 BACKUPS = "backups"
-CONNECTED = ("connected", "stale")
-CALLING = ("yes", "connected")
+CONNECTED_STATES = ("connected", "stale")
+CALLING_STATES = ("yes", "connected")
 """States in which an agent calls this retold."""
 
 
-class Hook(msgspec.Struct, frozen=True):
-    """Whether an agent calls retold."""
+class Hook(NamedTuple):
+    """The hook in a home of an agent."""
 
     agent: str
     home: str | None
-    """Where it lives; None for an agent that does not live here."""
+    """None if the agent is not installed."""
     state: str
-    """`yes`, `no`, `old` for another call than today's, `connected` and `stale` for the same by what `connect` has
-    put there, `none` where the agent has no hooks, or what is wrong."""
+    """`yes`; `no`; `old` if it calls another retold; `connected` and `stale` for the same by a hook of `connect`;
+    `none` if the agent has no hooks; or an error."""
+
+
+class TimerStatus(NamedTuple):
+    """The timer that is installed, or that the machine has; without a name if it has none."""
+
+    name: str | None
+    is_enabled: bool
+
+
+class TimerWork(NamedTuple):
+    """The changes that install or remove a timer."""
+
+    timer: Timer
+    changes: tuple[FileChangePlan, ...]
 
 
 class HookWork(msgspec.Struct, frozen=True):
-    """What is to be done."""
+    """The changes that install or remove hooks and timers."""
 
     settings: tuple[FileChangePlan, ...]
     notes: ChangeNotes
-    """What to remember afterwards."""
-    timers: tuple[tuple[Timer, tuple[FileChangePlan, ...]], ...]
+    """The notes to write afterwards."""
+    timers: tuple[TimerWork, ...]
 
     @property
-    def is_any(self) -> bool:
-        """Whether there is something to do."""
+    def is_needed(self) -> bool:
+        """Whether there is anything to change."""
         return bool(self.settings or self.timers)
 
 
-class Done(msgspec.Struct, frozen=True):
-    """What was done, and what was not."""
+class HookResult(NamedTuple):
+    """The result of an installation or a removal."""
 
-    backups: tuple[tuple[str, str], ...]
-    timers: tuple[str, ...]
-    refused: tuple[tuple[str, str], ...]
-    """Timers that were not to be had, and why."""
+    backups: dict[str, str]
+    """The backup of each changed settings file."""
+    timers: list[str]
+    refused: dict[str, str]
+    """The errors of timers that failed, by name."""
 
 
-def hooks(machine: Machine) -> Iterator[Hook]:
-    """Yield, for each agent and home, whether it calls retold."""
-    homes = list(own_homes(machine.env))
-    call = hook_call(machine.env, machine.platform)
+def find_hooks(machine: Machine) -> Iterator[Hook]:
+    """Yield the hook of each agent and home."""
+    homes = list(find_own_homes(machine.env))
+    call = make_hook_call(machine.env, machine.platform)
     for name in AGENTS:
         own = [(agent, home) for agent, home in homes if name == agent.NAME]
         if not own:
             yield Hook(name, None, "no")
         for agent, home in own:
-            yield Hook(name, str(home.path), hook_state(agent.hook_plan(home, call)))
+            yield Hook(name, str(home.path), hook_state(agent.plan_hooks(home, call)))
 
 
 def hook_state(plan: HookPlan | None) -> str:
-    """Return whether an agent calls retold, as `Hook.state` has it."""
+    """Return the state of a hook, as in `Hook.state`."""
     if plan is None:
         return "none"
     try:
         own = _state(plan, plan.settings, "yes", "old")
-        return own or _state(plan, plan.connected, "connected", "stale") or "no"
-    except (Broken, RetoldError) as error:
+        return own or _state(plan, plan.connect_file, "connected", "stale") or "no"
+    except (MalformedSettings, RetoldError) as error:
         return str(error)
 
 
@@ -119,183 +130,182 @@ def _state(plan: HookPlan, settings: Path | None, called: str, otherwise: str) -
     if settings is None:
         return None
     path = os.path.realpath(settings)
-    text = text_of(path, content(path))
-    if text is None or not calls(text):
+    text = decode_settings(path, read_content(path))
+    if text is None or not events_with_hook(text):
         return None
-    return called if is_called(text, plan) else otherwise
+    return called if has_planned_hooks(text, plan) else otherwise
 
 
-def timer(machine: Machine) -> tuple[str | None, bool]:
-    """Return the name of the timer that the machine has, or that is there already, and whether it is on."""
-    found = next((one for one in TIMERS if one.is_there(machine)), None) or usable_timer(machine)
-    return (None, False) if found is None else (found.NAME, found.is_on(machine))
+def timer_status(machine: Machine) -> TimerStatus:
+    """Return the timer that is installed, else the one that the machine has."""
+    found = next((one for one in TIMERS if one.is_installed(machine)), None) or usable_timer(machine)
+    return (
+        TimerStatus(None, is_enabled=False)
+        if found is None
+        else TimerStatus(found.NAME, found.is_enabled(machine))
+    )
 
 
-def installation(machine: Machine) -> HookWork:
-    """Return what there is to do so that everything is kept; raises Stopped if some of it cannot be done."""
+def plan_installation(machine: Machine) -> HookWork:
+    """Return the changes that install all hooks and a timer; raise RetoldError if one is not possible."""
     folder = retold_home(machine.env)
     if as_text(folder) != folder:
         raise RetoldError(f"{folder} is a path that no settings and no timer can hold; nothing was changed")
     notes = read_notes(folder)
-    told = dict(notes.settings)
+    settings = dict(notes.settings)
     changes = []
-    for plan in _plans(machine):
-        if hook_state(plan) in CONNECTED:
+    for plan in _hook_plans(machine):
+        if hook_state(plan) in CONNECTED_STATES:
             continue
         path = os.path.realpath(plan.settings)
-        raw = content(path)
+        raw = read_content(path)
         try:
-            text = text_of(path, raw)
-            if text is not None and is_called(text, plan):
+            text = decode_settings(path, raw)
+            if text is not None and has_planned_hooks(text, plan):
                 continue
             before = _original(text, raw, notes.settings.get(path))
             after = with_hook(before, plan).encode()
-        except Broken as error:
-            raise refusal(path, error) from error
-        told[path] = Note(before, digest(after), is_made_by_us(folder, path))
+        except MalformedSettings as error:
+            raise settings_error(path, error) from error
+        settings[path] = Note(before, digest(after), is_made_by_us(folder, path))
         changes.append(FileChangePlan(path, raw, after))
     found = usable_timer(machine)
-    wanted = tuple(found.changes(machine, words(NOW, machine.env))) if found else ()
-    is_new = found is not None and (any(one.is_any for one in wanted) or not found.is_on(machine))
-    timers = ((found, wanted),) if found is not None and is_new else ()
-    return HookWork(tuple(changes), ChangeNotes(told, notes.folders), timers)
+    planned = tuple(found.changes(machine, build_command(NOW, machine.env))) if found else ()
+    is_new = found is not None and (any(one.is_needed for one in planned) or not found.is_enabled(machine))
+    timers = (TimerWork(found, planned),) if found is not None and is_new else ()
+    return HookWork(tuple(changes), ChangeNotes(settings, notes.folders), timers)
 
 
-def removal(machine: Machine) -> HookWork:
-    """Return what there is to do so that nothing is left; raises Stopped if some of it cannot be done."""
+def plan_removal(machine: Machine) -> HookWork:
+    """Return the changes that remove all hooks and timers; raise RetoldError if one is not possible."""
     notes = read_notes(retold_home(machine.env))
     paths = dict.fromkeys(
-        [os.path.realpath(plan.settings) for plan in _plans(machine)] + list(notes.settings)
+        [os.path.realpath(plan.settings) for plan in _hook_plans(machine)] + list(notes.settings)
     )
     changes = []
     for path in paths:
-        raw = content(path)
+        raw = read_content(path)
         if raw is None or HOOK_WORDS.encode() not in raw:
             continue
         note = notes.settings.get(path)
         try:
-            text = text_of(path, raw)
+            text = decode_settings(path, raw)
             before = _original(text, raw, note)
-        except Broken as error:
-            raise refusal(path, error) from error
-        if before is not None and note is not None and note.was_nothing and is_bare_object(before):
-            before = None  # the file was ours, and nobody has put anything else into it
+        except MalformedSettings as error:
+            raise settings_error(path, error) from error
+        if before is not None and note is not None and note.had_no_file and is_bare_object(before):
+            before = None  # we created the file, and nothing else was added
         changes.append(FileChangePlan(path, raw, None if before is None else before.encode()))
-    there = [one for one in TIMERS if one.is_there(machine)]
-    return HookWork(tuple(changes), notes, tuple((one, tuple(one.changes(machine, None))) for one in there))
+    timers = (
+        TimerWork(one, tuple(one.changes(machine, None))) for one in TIMERS if one.is_installed(machine)
+    )
+    return HookWork(tuple(changes), notes, tuple(timers))
 
 
-def carry_out_installation(work: HookWork, machine: Machine) -> Done:
-    """Install; raises Stopped, with everything as it was, if a settings file cannot be changed."""
+def install(work: HookWork, machine: Machine) -> HookResult:
+    """Install hooks and timers; raise RetoldError and change nothing if a settings file cannot be changed."""
     folder = retold_home(machine.env)
-    backups = _backed_up(work, folder)
-    made = [*work.notes.folders, *carry_out(work.settings)]
-    timers, refused = [], []
-    for one, changes in work.timers:
+    result = HookResult(_back_up_settings(work, folder), [], {})
+    made = [*work.notes.folders, *apply_changes(work.settings)]
+    for timer, changes in work.timers:
         try:
-            made += one.install(machine, changes)
-            timers.append(one.NAME)
+            made += timer.install(machine, changes)
+            result.timers.append(timer.NAME)
         except RetoldError as error:
-            refused.append((one.NAME, str(error)))
+            result.refused[timer.NAME] = str(error)
     write_notes(folder, ChangeNotes(work.notes.settings, tuple(dict.fromkeys(made))))
-    return Done(tuple(backups), tuple(timers), tuple(refused))
+    return result
 
 
-def carry_out_removal(work: HookWork, machine: Machine) -> Done:
-    """Remove; raises Stopped, with everything as it was, if a settings file cannot be changed."""
+def remove(work: HookWork, machine: Machine) -> HookResult:
+    """Remove hooks and timers; raise RetoldError and change nothing if a settings file cannot be changed."""
     folder = retold_home(machine.env)
-    backups = _backed_up(work, folder)
-    carry_out(work.settings)
-    timers, refused = [], []
-    for one, changes in work.timers:
+    result = HookResult(_back_up_settings(work, folder), [], {})
+    apply_changes(work.settings)
+    for timer, changes in work.timers:
         try:
-            one.remove(machine, changes)
-            timers.append(one.NAME)
+            timer.remove(machine, changes)
+            result.timers.append(timer.NAME)
         except RetoldError as error:
-            refused.append((one.NAME, str(error)))
+            result.refused[timer.NAME] = str(error)
     remove_folders(work.notes.folders)
     write_notes(folder, ChangeNotes())
-    return Done(tuple(backups), tuple(timers), tuple(refused))
+    return result
 
 
-def _backed_up(work: HookWork, folder: str) -> list[tuple[str, str]]:
-    try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise RetoldError(f"{folder}: {error.strerror}; nothing was changed") from error
-    for change in (*work.settings, FileChangePlan(os.path.join(folder, NOTES), None, None)):
-        check(change)
+def _back_up_settings(work: HookWork, folder: str) -> dict[str, str]:
+    prepare_changes(work.settings, folder, NOTES_NAME)
     backups = os.path.join(folder, BACKUPS)
-    return [(one.path, back_up(one, backups)) for one in work.settings if one.before is not None]
+    return {one.path: back_up(one, backups) for one in work.settings if one.before is not None}
 
 
-def _plans(machine: Machine) -> Iterator[HookPlan]:
-    """Yield what has to stand in which settings, each file once."""
-    call = hook_call(machine.env, machine.platform)
+def _hook_plans(machine: Machine) -> Iterator[HookPlan]:
+    """Yield the hooks of all agents, each settings file once."""
+    call = make_hook_call(machine.env, machine.platform)
     seen: set[str] = set()
-    for agent, home in own_homes(machine.env):
-        plan = agent.hook_plan(home, call)
+    for agent, home in find_own_homes(machine.env):
+        plan = agent.plan_hooks(home, call)
         if plan is not None and os.path.realpath(plan.settings) not in seen:
             seen.add(os.path.realpath(plan.settings))
             yield plan
 
 
 def _original(text: str | None, raw: bytes | None, note: Note | None) -> str | None:
-    """Return settings as they were before we came: to the byte, if nobody has touched them since."""
-    if note is not None and note.is_of(raw):
+    """Return settings without our hooks: the noted text if the file is as we wrote it."""
+    if note is not None and note.matches(raw):
         return note.before
     return None if text is None else without_hook(text)
 
 
 REQUEST_FILE, LOCK, LOG = "keep.asked", "keep.lock", "keep.log"
 LONGEST_LOG = 1 << 16
-_HEARD, _PATIENCE = 1 << 20, 0.5
+_MOST_INPUT, _PATIENCE = 1 << 20, 0.5
 
 
-def ask(command: Sequence[str], env: Mapping[str, str]) -> None:
-    """Have it done by a process that outlives this one, unless one is at work already; return at once."""
-    _outlast_terminal()
+def request_sync(command: Sequence[str], env: Mapping[str, str]) -> None:
+    """Request a sync, and start a process for it that outlives this one unless one is running; return at once."""
+    _ignore_hangup()
     folder = retold_home(env)
-    _leave_mark(folder)
-    with _alone(folder) as is_alone:
+    _write_request(folder)
+    with _try_lock(folder) as is_alone:
         pass
     if is_alone:
-        _start(command, env)
-    hear()
+        _start_detached(command, env)
+    drain_stdin()
 
 
-def run(env: Mapping[str, str]) -> None:
-    """Do it, as often as it is asked for meanwhile."""
+def run_requested_syncs(env: Mapping[str, str]) -> None:
+    """Sync until there is no request left, also for those that come during a sync."""
     folder = retold_home(env)
-    _leave_mark(folder)
+    _write_request(folder)
     while os.path.exists(os.path.join(folder, REQUEST_FILE)):
-        with _alone(folder) as is_alone:
+        with _try_lock(folder) as is_alone:
             if not is_alone:
-                return  # whoever is at work looks for a mark after the end
-            if _is_mark_taken(folder):
-                _do(folder, env)
+                return  # the process that holds the lock checks for requests before it ends
+            if _take_request(folder):
+                _sync(folder, env)
 
 
-def _do(folder: str, env: Mapping[str, str]) -> None:
+def _sync(folder: str, env: Mapping[str, str]) -> None:
     from retold.archive.store import Store
     from retold.config import read_config
-    from retold.maintenance.restore import own_homes, remove_ghosts
-    from retold.synchronization.update import Task, update
+    from retold.maintenance.restore import find_own_homes, remove_ghosts
+    from retold.synchronization.update import SyncOptions, update
 
     config = read_config(folder)
-    task = Task(folder, env, list(config.homes.items()), (), config.excluded)
+    task = SyncOptions(folder, env, list(config.homes.items()), (), config.excluded)
     update(task, lambda: None, lambda *_: None)
     with Store(folder) as record:
-        remove_ghosts(record, own_homes(env))
+        remove_ghosts(record, find_own_homes(env))
 
 
-def _leave_mark(folder: str) -> None:
+def _write_request(folder: str) -> None:
     os.makedirs(folder, mode=0o700, exist_ok=True)
     os.close(os.open(os.path.join(folder, REQUEST_FILE), os.O_WRONLY | os.O_CREAT, 0o600))
 
 
-def _is_mark_taken(folder: str) -> bool:
-    """Take the mark away before the work: what comes later leaves another."""
+def _take_request(folder: str) -> bool:
+    """Remove the request before the work, so that a later one is not lost; return whether there was one."""
     try:
         os.unlink(os.path.join(folder, REQUEST_FILE))
     except FileNotFoundError:
@@ -304,17 +314,17 @@ def _is_mark_taken(folder: str) -> bool:
 
 
 @contextlib.contextmanager
-def _alone(folder: str) -> Iterator[bool]:
-    """Be the only one at work, if nobody else is; the system takes the lock back, however it ends."""
+def _try_lock(folder: str) -> Iterator[bool]:
+    """Yield whether this process gets the lock; the system releases it even if the process is killed."""
     descriptor = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        yield is_taken(descriptor)
+        yield try_lock(descriptor)
     finally:
         os.close(descriptor)
 
 
-def _outlast_terminal() -> None:
-    """Stay when the terminal goes: who closes the window ends the agent and its hooks, but means to keep the session."""
+def _ignore_hangup() -> None:
+    """Ignore SIGHUP: a closed terminal ends the agent and its hooks, and the session should still be archived."""
     import signal
     import threading
 
@@ -322,8 +332,8 @@ def _outlast_terminal() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
-def _start(command: Sequence[str], env: Mapping[str, str]) -> None:
-    """Start a process that has nothing to do with this one: an agent waits for whoever has its pipes."""
+def _start_detached(command: Sequence[str], env: Mapping[str, str]) -> None:
+    """Start a process that shares no pipe with this one: an agent waits until all of its pipes are closed."""
     import subprocess
 
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -334,27 +344,27 @@ def _start(command: Sequence[str], env: Mapping[str, str]) -> None:
     process.returncode = 0  # nobody waits for it
 
 
-def hear() -> None:
-    """Read what the agent says, for no longer than a moment: it may wait until somebody has."""
+def drain_stdin() -> None:
+    """Read what the agent writes to stdin, for half a second at most: it may wait until it is read."""
     import threading
 
     def read() -> None:
-        heard = 0
+        size = 0
         with contextlib.suppress(OSError):
-            while heard < _HEARD and (told := os.read(0, 1 << 16)):
-                heard += len(told)
+            while size < _MOST_INPUT and (data := os.read(0, 1 << 16)):
+                size += len(data)
 
-    listener = threading.Thread(target=read, daemon=True)
-    listener.start()
-    listener.join(_PATIENCE)
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(_PATIENCE)
 
 
-def log(folder: str, error: BaseException) -> None:
-    """Write down what has gone wrong, on a line; of a long log, the older half goes."""
+def log_error(folder: str, error: BaseException) -> None:
+    """Append an error to the log as one line; drop the older half of a long log."""
     from datetime import UTC, datetime
 
     path = os.path.join(folder, "logs", LOG)
-    told = " ".join(f"{type(error).__name__}: {error}".split())
+    text = " ".join(f"{type(error).__name__}: {error}".split())
     with contextlib.suppress(OSError):
         os.makedirs(folder, mode=0o700, exist_ok=True)
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
@@ -365,4 +375,4 @@ def log(folder: str, error: BaseException) -> None:
                 lines = lines[-LONGEST_LOG // 2 :].partition("\n")[2]
             file.seek(0)
             file.truncate()
-            file.write(f"{lines}{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {told[:1000]}\n")
+            file.write(f"{lines}{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {text[:1000]}\n")

@@ -1,11 +1,11 @@
-"""How retold is called by others: by agents, and by the system's timers."""
+"""The command lines by which agents and timers call retold."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-TYPE_CHECKING = False  # importing typing would cost half a start of Python
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -13,70 +13,72 @@ if TYPE_CHECKING:
 
 
 HOOK, NOW = "--hook", "--now"
-NARROW = "project"
-"""The scope that the server has if it is told of none."""
-_EVERYWHERE = ("HOME", "USERPROFILE", "LOCALAPPDATA")
-"""Variables that the system sets, for a timer too."""
+DEFAULT_SCOPE = "project"
+"""The scope of the MCP server if none is given."""
+_ALWAYS_SET = ("HOME", "USERPROFILE", "LOCALAPPDATA")
+"""Variables that the system sets for timers too."""
 
 
 def own_command() -> list[str]:
-    """Return the command that is running, so that it can be started from anywhere."""
+    """Return the command that started this process, in a form that works from any folder."""
     import shutil
 
     script = shutil.which(os.path.abspath(sys.argv[0])) if sys.argv[0] else None
     if script is not None and os.path.splitext(os.path.basename(script))[0] == "retold":
         return [script]
-    # -P: the folder that an agent works in is nothing to import from.
+    # -P: do not import from the working directory of an agent.
     return [sys.executable, "-P", "-m", "retold"]
 
 
-def words(kind: str, env: Mapping[str, str]) -> list[str]:
-    """Return the words of a call, with the variables by which everything is found: others may not have them."""
-    told = [word for name, value in variables(env).items() for word in ("--with", f"{name}={value}")]
-    return [*own_command(), "keep", kind, *told]
+def build_command(kind: str, env: Mapping[str, str]) -> list[str]:
+    """Return the words of a call of `retold keep`, with the variables that the caller may not have."""
+    options = [word for name, value in variables(env).items() for word in ("--with", f"{name}={value}")]
+    return [*own_command(), "keep", kind, *options]
 
 
 def variables(env: Mapping[str, str]) -> dict[str, str]:
-    """Return those variables that say where things are, and are set."""
+    """Return the variables that are set and that retold reads to find the archive and the agents' homes."""
     from retold.agents.registry import AGENTS
     from retold.config import retold_home
     from retold.synchronization.discovery import RecordingEnv
 
-    asked = RecordingEnv(env)
-    retold_home(asked)
+    recording = RecordingEnv(env)
+    retold_home(recording)
     for agent in AGENTS.values():
-        list(agent.homes(asked))
-    names = sorted(str(name) for _, name, value in asked.answers() if value and name not in _EVERYWHERE)
+        list(agent.find_homes(recording))
+    names = sorted(
+        str(name) for _, name, value in recording.dependencies() if value and name not in _ALWAYS_SET
+    )
     return {name: os.path.abspath(env[name]) if name == "RETOLD_HOME" else env[name] for name in names}
 
 
-def hook_call(env: Mapping[str, str], platform: str) -> HookCall:
-    """Return the call as a line of each shell; whatever comes of it, the agent must neither hear of it nor fail."""
+def make_hook_call(env: Mapping[str, str], platform: str) -> HookCall:
+    """Return the call of a hook as a line for each shell; it prints nothing and always succeeds."""
     import shlex
 
     from retold.agents.protocol import HookCall
 
-    told = words(HOOK, env)
+    words = build_command(HOOK, env)
     return HookCall(
-        f"{shlex.join(told)} >/dev/null 2>&1 || true",
-        f"& {' '.join(map(_as_powershell, told))} *> $null; exit 0",
+        f"{shlex.join(words)} >/dev/null 2>&1 || true",
+        f"& {' '.join(map(_quote_powershell, words))} *> $null; exit 0",
         platform == "win32",
     )
 
 
-def server(env: Mapping[str, str], scope: str, version: str) -> ToolServer:
-    """Return how an agent starts the server of tools; no shell stands between."""
+def make_tool_server(env: Mapping[str, str], scope: str, version: str) -> ToolServer:
+    """Return the command by which an agent starts the MCP server, without a shell."""
     from retold.agents.protocol import ToolServer
 
-    command, *told = own_command()
-    wide = () if scope == NARROW else ("--scope", scope)
-    return ToolServer(command, (*told, "mcp", *wide), variables(env), version)
+    command, *words = own_command()
+    options = () if scope == DEFAULT_SCOPE else ("--scope", scope)
+    return ToolServer(command, (*words, "mcp", *options), variables(env), version)
 
 
-def _as_powershell(word: str) -> str:
+def _quote_powershell(word: str) -> str:
     return "'" + word.replace("'", "''") + "'"
 
 
-def as_environment(told: Sequence[str]) -> dict[str, str]:
-    """Return the variables that a call carries."""
-    return dict(pair.split("=", 1) for pair in told if "=" in pair)
+def parse_environment(pairs: Sequence[str]) -> dict[str, str]:
+    """Return the variables in the NAME=VALUE options of a call."""
+    return dict(pair.split("=", 1) for pair in pairs if "=" in pair)

@@ -1,4 +1,4 @@
-"""Where everything stands in JSON with comments: spans, so that a change leaves all other bytes as they are."""
+"""Edits of JSON with comments that leave all other bytes unchanged: a parser of spans, list items and hooks."""
 
 import json
 import re
@@ -7,23 +7,23 @@ from typing import Any, Literal
 
 import msgspec
 
-from retold.agents.protocol import HookPlan, ListItem
+from retold.agents.protocol import HookPlan, SettingsListItem
 from retold.reading.disk import COMMENT
 
 DEEPEST = 100
 TRIVIA = re.compile(rf"(?:[ \t\r\n]+|{COMMENT})*", re.DOTALL)
-"""What may stand between two tokens."""
+"""White space and comments between two tokens."""
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
 _PLAIN = re.compile(r"(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.])", re.ASCII)
 _CLOSING = {"{": "}", "[": "]"}
 
 
-class Broken(Exception):  # noqa: N818 - it says what the text is
-    """The text is no JSON, comments and commas before a closing bracket allowed."""
+class MalformedSettings(Exception):  # noqa: N818 - it describes the text
+    """The text is not JSON (with comments and trailing commas) or not of the expected structure."""
 
 
 class JsonNode(msgspec.Struct, frozen=True):
-    """A value, and where it stands."""
+    """A value and its position in the text."""
 
     start: int
     end: int
@@ -31,12 +31,12 @@ class JsonNode(msgspec.Struct, frozen=True):
     members: tuple["Member", ...] = ()
 
     def member(self, key: str) -> "Member | None":
-        """Return what is named so; of several the last, as everybody reads it."""
+        """Return the member with this key; of several the last, as in other parsers."""
         return next((one for one in reversed(self.members) if one.key == key), None)
 
 
 class Member(msgspec.Struct, frozen=True):
-    """Something in an object, with its key, or in an array, without one."""
+    """A member of an object, with its key, or an element of an array, without one."""
 
     start: int
     value: JsonNode
@@ -44,147 +44,153 @@ class Member(msgspec.Struct, frozen=True):
 
     @property
     def end(self) -> int:
-        """Where it ends."""
+        """The position after the value."""
         return self.value.end
 
 
-def scanned(text: str) -> JsonNode:
-    """Return the value that a text is; raises Broken."""
-    root = _value(text, after_trivia(text, 1 if text.startswith("\ufeff") else 0), 0)
-    end = after_trivia(text, root.end)
+def parse_json(text: str) -> JsonNode:
+    """Return the root value of a text; raise MalformedSettings."""
+    root = _parse_value(text, skip_trivia(text, 1 if text.startswith("\ufeff") else 0), 0)
+    end = skip_trivia(text, root.end)
     if end < len(text):
-        raise _broken(text, end)
+        raise _syntax_error(text, end)
     return root
 
 
-def after_trivia(text: str, place: int) -> int:
-    """Return where the next token begins."""
-    found = TRIVIA.match(text, place)
-    return found.end() if found else place
+def skip_trivia(text: str, position: int) -> int:
+    """Return the position of the next token."""
+    found = TRIVIA.match(text, position)
+    return found.end() if found else position
 
 
-def string_of(text: str, node: JsonNode) -> str:
-    """Return what a string says."""
-    said: str = json.loads(text[node.start : node.end])
-    return said
+def string_value(text: str, node: JsonNode) -> str:
+    """Return the value of a string node."""
+    value: str = json.loads(text[node.start : node.end])
+    return value
 
 
-def _value(text: str, place: int, depth: int) -> JsonNode:
+def _parse_value(text: str, position: int, depth: int) -> JsonNode:
     if depth > DEEPEST:
-        raise Broken(f"nested deeper than {DEEPEST}")
-    if text[place : place + 1] in _CLOSING:
-        return _container(text, place, depth)
-    if found := _STRING.match(text, place):
-        return JsonNode(place, found.end(), "string")
-    if found := _PLAIN.match(text, place):
-        return JsonNode(place, found.end(), "plain")
-    raise _broken(text, place)
+        raise MalformedSettings(f"nested deeper than {DEEPEST}")
+    if text[position : position + 1] in _CLOSING:
+        return _parse_container(text, position, depth)
+    if found := _STRING.match(text, position):
+        return JsonNode(position, found.end(), "string")
+    if found := _PLAIN.match(text, position):
+        return JsonNode(position, found.end(), "plain")
+    raise _syntax_error(text, position)
 
 
-def _container(text: str, start: int, depth: int) -> JsonNode:
+def _parse_container(text: str, start: int, depth: int) -> JsonNode:
     is_object, closing = text[start] == "{", _CLOSING[text[start]]
     members: list[Member] = []
-    place = after_trivia(text, start + 1)
-    while text[place : place + 1] != closing:
-        member = _member(text, place, depth) if is_object else Member(place, _value(text, place, depth + 1))
+    position = skip_trivia(text, start + 1)
+    while text[position : position + 1] != closing:
+        member = (
+            _parse_member(text, position, depth)
+            if is_object
+            else Member(position, _parse_value(text, position, depth + 1))
+        )
         members.append(member)
-        place = after_trivia(text, member.end)
-        if text[place : place + 1] == ",":
-            place = after_trivia(text, place + 1)
-        elif text[place : place + 1] != closing:
-            raise _broken(text, place)
-    return JsonNode(start, place + 1, "object" if is_object else "array", tuple(members))
+        position = skip_trivia(text, member.end)
+        if text[position : position + 1] == ",":
+            position = skip_trivia(text, position + 1)
+        elif text[position : position + 1] != closing:
+            raise _syntax_error(text, position)
+    return JsonNode(start, position + 1, "object" if is_object else "array", tuple(members))
 
 
-def _member(text: str, start: int, depth: int) -> Member:
+def _parse_member(text: str, start: int, depth: int) -> Member:
     key = _STRING.match(text, start)
-    colon = after_trivia(text, key.end()) if key else start
+    colon = skip_trivia(text, key.end()) if key else start
     if key is None or text[colon : colon + 1] != ":":
-        raise _broken(text, colon)
-    return Member(start, _value(text, after_trivia(text, colon + 1), depth + 1), json.loads(key[0]))
+        raise _syntax_error(text, colon)
+    return Member(start, _parse_value(text, skip_trivia(text, colon + 1), depth + 1), json.loads(key[0]))
 
 
-def _broken(text: str, place: int) -> Broken:
-    if place >= len(text):
-        return Broken("it ends too early")
-    line = text.count("\n", 0, place) + 1
-    column = place - text.rfind("\n", 0, place)
-    return Broken(f"line {line}, column {column}: unexpected {text[place]!r}")
+def _syntax_error(text: str, position: int) -> MalformedSettings:
+    if position >= len(text):
+        return MalformedSettings("it ends too early")
+    line = text.count("\n", 0, position) + 1
+    column = position - text.rfind("\n", 0, position)
+    return MalformedSettings(f"line {line}, column {column}: unexpected {text[position]!r}")
 
 
-_BESIDE = re.compile(r"(?:[ \t]*/\*[^\r\n]*?\*/)*(?:[ \t]*//[^\r\n]*)?")
-"""Comments behind something, on its line."""
+_COMMENTS_ON_LINE = re.compile(r"(?:[ \t]*/\*[^\r\n]*?\*/)*(?:[ \t]*//[^\r\n]*)?")
+"""Comments behind a token, on its line."""
 _LINE_START = re.compile(r"\r?\n[ \t]*\Z")
 _UNIT = "  "
 
 Value = Mapping[str, Any] | list[Any] | str
 
 
-def put(text: str, root: JsonNode, container: JsonNode, key: str | None, value: Value) -> str:
-    """Return the text with a value at the end of an object or array, in the manner of its neighbours."""
+def insert_value(text: str, root: JsonNode, container: JsonNode, key: str | None, value: Value) -> str:
+    """Return the text with a value added to an object or array, laid out like its neighbours."""
     return (_append if container.members else _fill)(text, root, container, key, value)
 
 
 def _append(text: str, root: JsonNode, container: JsonNode, key: str | None, value: Value) -> str:
     is_tall = "\n" in text[container.start : container.end]
     last = container.members[-1].end
-    comma = after_trivia(text, last)
+    comma = skip_trivia(text, last)
     is_ended = text[comma] == ","
-    place = _after_comments(text, comma + 1 if is_ended else last)
+    position = _after_comments(text, comma + 1 if is_ended else last)
     indent = _indent(text, root, container)
     before = _line_end(text) + indent if is_tall else " "
-    told = before + _told(text, root, key, value, indent if is_tall else None) + ("," if is_ended else "")
-    return text[:last] + ("" if is_ended else ",") + text[last:place] + told + text[place:]
+    member = before + _format_member(text, root, key, value, indent if is_tall else None)
+    if is_ended:
+        return text[:position] + member + "," + text[position:]
+    return text[:last] + "," + text[last:position] + member + text[position:]
 
 
 def _fill(text: str, root: JsonNode, container: JsonNode, key: str | None, value: Value) -> str:
-    """Put the first value into an empty object or array."""
+    """Return the text with the first value in an empty object or array."""
     inside = text[container.start : container.end]
     is_tall = container is root or "\n" in text[root.start : root.end]
-    place = _after_comments(text, container.start + 1)
+    position = _after_comments(text, container.start + 1)
     indent = _indent(text, root, container)
-    told = _told(text, root, key, value, indent if is_tall else None)
+    member = _format_member(text, root, key, value, indent if is_tall else None)
     if is_tall:
-        told = _line_end(text) + indent + told
+        member = _line_end(text) + indent + member
         if "\n" not in inside:
-            told += _line_end(text) + _line_indent(text, container.start)
-    return text[:place] + told + text[place:]
+            member += _line_end(text) + _line_indent(text, container.start)
+    return text[:position] + member + text[position:]
 
 
-def cut(text: str, container: JsonNode, member: Member) -> str:
-    """Return the text without something in an object or array: what `put` has put in is gone without a trace."""
+def remove_member(text: str, container: JsonNode, member: Member) -> str:
+    """Return the text without a member; exactly undoes `insert_value`."""
     start = member.start
     if found := _LINE_START.search(text, 0, start):
         start = found.start()
     elif text[start - 1] == " ":
         start -= 1
-    comma = after_trivia(text, member.end)
+    comma = skip_trivia(text, member.end)
     if text[comma] == ",":
         return text[:start] + text[member.end : comma] + text[comma + 1 :]
-    place = container.members.index(member)
-    if place == 0:
+    position = container.members.index(member)
+    if position == 0:
         return text[:start] + text[member.end :]
-    comma = after_trivia(text, container.members[place - 1].end)
+    comma = skip_trivia(text, container.members[position - 1].end)
     return text[:comma] + text[comma + 1 : max(start, comma + 1)] + text[member.end :]
 
 
 def is_bare(text: str, container: JsonNode) -> bool:
-    """Tell whether nothing is in an object or array, not even a comment."""
+    """Return whether an object or array holds nothing, not even a comment."""
     return not text[container.start + 1 : container.end - 1].strip()
 
 
 def is_bare_object(text: str) -> bool:
-    """Tell whether a text is an empty object and nothing else."""
+    """Return whether a text is an empty object and nothing else."""
     return "".join(text.split()) == "{}"
 
 
-def new_text(value: Mapping[str, Any]) -> str:
-    """Return the text of a file of its own."""
+def format_settings(value: Mapping[str, Any]) -> str:
+    """Return the text of a new settings file."""
     return json.dumps(value, indent=len(_UNIT), ensure_ascii=False) + "\n"
 
 
-def _told(text: str, root: JsonNode, key: str | None, value: Value, indent: str | None) -> str:
-    """Return a member as text, on one line where there is no indent."""
+def _format_member(text: str, root: JsonNode, key: str | None, value: Value, indent: str | None) -> str:
+    """Return a member as text, on one line if `indent` is None."""
     name = "" if key is None else json.dumps(key, ensure_ascii=False) + ": "
     if indent is None:
         return name + json.dumps(value, ensure_ascii=False)
@@ -192,9 +198,9 @@ def _told(text: str, root: JsonNode, key: str | None, value: Value, indent: str 
     return name + (_line_end(text) + indent).join(lines)
 
 
-def _after_comments(text: str, place: int) -> int:
-    found = _BESIDE.match(text, place)
-    return found.end() if found else place
+def _after_comments(text: str, position: int) -> int:
+    found = _COMMENTS_ON_LINE.match(text, position)
+    return found.end() if found else position
 
 
 def _line_end(text: str) -> str:
@@ -202,95 +208,97 @@ def _line_end(text: str) -> str:
 
 
 def _indent(text: str, root: JsonNode, container: JsonNode) -> str:
-    """Return how far what is in an object or array stands from the edge."""
+    """Return the indentation of the members of an object or array."""
     if container.members and (found := _LINE_START.search(text, 0, container.members[0].start)):
         return found[0].lstrip("\r\n")
     return _line_indent(text, container.start) + _unit(text, root)
 
 
-def _line_indent(text: str, place: int) -> str:
-    line = text[text.rfind("\n", 0, place) + 1 : place].lstrip("\ufeff")
+def _line_indent(text: str, position: int) -> str:
+    line = text[text.rfind("\n", 0, position) + 1 : position].lstrip("\ufeff")
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def _unit(text: str, root: JsonNode) -> str:
-    """Return one step of indentation, as the file has it."""
+    """Return one step of indentation of this file."""
     found = _LINE_START.search(text, 0, root.members[0].start) if root.members else None
     return (found[0].lstrip("\r\n") if found else "") or _UNIT
 
 
-def with_item(text: str | None, item: ListItem) -> str:
-    """Return settings that have the text in the list, made where there is none; raises Broken."""
+def with_item(text: str | None, item: SettingsListItem) -> str:
+    """Return settings with an item in its list, which is created if needed; raise MalformedSettings."""
     if text is None:
-        return new_text(_nested(item.keys, item.value))
+        return format_settings(_nest(item.keys, item.value))
     if has_item(text, item):
         return text
     root = container = _root(text)
-    for place, key in enumerate(item.keys):
+    for position, key in enumerate(item.keys):
         found = container.member(key)
         if found is None:
-            return put(text, root, container, key, _nested(item.keys[place + 1 :], item.value))
-        container = _expected(found.value, item.keys[: place + 1], is_list=place + 1 == len(item.keys))
-    return put(text, root, container, None, item.value)
+            return insert_value(text, root, container, key, _nest(item.keys[position + 1 :], item.value))
+        container = _require_kind(
+            found.value, item.keys[: position + 1], is_list=position + 1 == len(item.keys)
+        )
+    return insert_value(text, root, container, None, item.value)
 
 
-def without_item(text: str, item: ListItem) -> str:
-    """Return settings without the text, and without what is empty then; raises Broken."""
-    while (found := _found(text, item)) is not None:
+def without_item(text: str, item: SettingsListItem) -> str:
+    """Return settings without an item, and without containers that are empty then; raise MalformedSettings."""
+    while (found := _find_item(text, item)) is not None:
         path, member = found
-        text = cut(text, path[-1].value, member)
+        text = remove_member(text, path[-1].value, member)
         text = _without_empty(text, item.keys)
     return text
 
 
-def has_item(text: str, item: ListItem) -> bool:
-    """Tell whether the text is in the list; raises Broken."""
-    return _found(text, item) is not None
+def has_item(text: str, item: SettingsListItem) -> bool:
+    """Return whether an item is in its list; raise MalformedSettings."""
+    return _find_item(text, item) is not None
 
 
-def _nested(keys: Sequence[str], value: str) -> Any:
-    told: Any = [value]
+def _nest(keys: Sequence[str], value: str) -> Any:
+    nested: Any = [value]
     for key in reversed(keys):
-        told = {key: told}
-    return told
+        nested = {key: nested}
+    return nested
 
 
 def _root(text: str) -> JsonNode:
-    root = scanned(text)
+    root = parse_json(text)
     if root.kind != "object":
-        raise Broken("it is no object")
+        raise MalformedSettings("it is no object")
     return root
 
 
-def _expected(node: JsonNode, keys: Sequence[str], *, is_list: bool) -> JsonNode:
+def _require_kind(node: JsonNode, keys: Sequence[str], *, is_list: bool) -> JsonNode:
     if node.kind != ("array" if is_list else "object"):
-        raise Broken(f'"{".".join(keys)}" in it is no {"list" if is_list else "object"}')
+        raise MalformedSettings(f'"{".".join(keys)}" in it is no {"list" if is_list else "object"}')
     return node
 
 
 def _path(text: str, keys: Sequence[str]) -> list[Member] | None:
-    """Return the root and what the keys lead to, one in the other; None where something is missing."""
+    """Return the root and the members that the keys lead to, from outside in; None if one is missing."""
     root = _root(text)
     path = [Member(root.start, root)]
-    for place, key in enumerate(keys):
+    for position, key in enumerate(keys):
         found = path[-1].value.member(key)
         if found is None:
             return None
-        _expected(found.value, keys[: place + 1], is_list=place + 1 == len(keys))
+        _require_kind(found.value, keys[: position + 1], is_list=position + 1 == len(keys))
         path.append(found)
     return path
 
 
-def _found(text: str, item: ListItem) -> tuple[list[Member], Member] | None:
+def _find_item(text: str, item: SettingsListItem) -> tuple[list[Member], Member] | None:
     path = _path(text, item.keys)
     for member in path[-1].value.members if path else ():
-        if member.value.kind == "string" and string_of(text, member.value) == item.value:
+        if member.value.kind == "string" and string_value(text, member.value) == item.value:
             return path or [], member
     return None
 
 
 def _without_empty(text: str, keys: Sequence[str]) -> str:
-    """Return the settings without the list, and what it is in, if nothing is left in them."""
+    """Return the settings without the container that the keys lead to, and those around it, if they are empty."""
     for depth in range(len(keys), 0, -1):
         node = above = _root(text)
         for key in keys[:depth]:
@@ -300,75 +308,61 @@ def _without_empty(text: str, keys: Sequence[str]) -> str:
             above, node = node, found.value
         if not is_bare(text, node):
             return text
-        text = cut(text, above, next(one for one in above.members if one.value is node))
+        text = remove_member(text, above, next(one for one in above.members if one.value is node))
     return text
 
 
 HOOK_WORDS = "keep --hook"
-"""What every call of ours has in it, whichever retold wrote it down."""
+"""Words in every hook that any version of retold writes."""
 HOOKS = "hooks"
 
 
-def hooks_of(plan: HookPlan) -> dict[str, Any]:
-    """Return settings that say nothing but when to call retold."""
+def hook_settings(plan: HookPlan) -> dict[str, Any]:
+    """Return settings that hold the planned hooks and nothing else."""
     return {HOOKS: {event: [plan.entry] for event in plan.events}}
 
 
 def with_hook(text: str | None, plan: HookPlan) -> str:
-    """Return settings that call retold, once for each event; raises Broken where they are not what they should be."""
+    """Return settings with our hook at each planned event, once; raise MalformedSettings."""
     if text is None:
-        return new_text(hooks_of(plan))
+        return format_settings(hook_settings(plan))
     text = without_hook(text)
     for event in plan.events:
-        text = _with_entry(text, event, plan)
+        text = _with_hook_entry(text, event, plan)
     return text
 
 
-def _with_entry(text: str, event: str, plan: HookPlan) -> str:
+def _with_hook_entry(text: str, event: str, plan: HookPlan) -> str:
     root = _hooks_root(text)
     hooks = root.member(HOOKS)
     if hooks is None:
-        return put(text, root, root, HOOKS, {event: [plan.entry]})
+        return insert_value(text, root, root, HOOKS, {event: [plan.entry]})
     entries = hooks.value.member(event)
     if entries is None:
-        return put(text, root, hooks.value, event, [plan.entry])
+        return insert_value(text, root, hooks.value, event, [plan.entry])
     if entries.value.kind != "array":
-        raise Broken(f'"{HOOKS}.{event}" in it is no list')
-    return put(text, root, entries.value, None, plan.entry)
+        raise MalformedSettings(f'"{HOOKS}.{event}" in it is no list')
+    return insert_value(text, root, entries.value, None, plan.entry)
 
 
 def without_hook(text: str) -> str:
-    """Return settings that do not call retold, and all else as it stands; raises Broken."""
-    while (found := next(_ours(text, _hooks_root(text)), None)) is not None:
+    """Return settings without our hooks, and otherwise unchanged; raise MalformedSettings."""
+    while (found := next(_find_own(text, _hooks_root(text)), None)) is not None:
         path, member = found
-        text = cut(text, path[-1].value, member)
-        text = _without_empty_hooks(text, [one.key for one in path])
+        text = remove_member(text, path[-1].value, member)
+        text = _without_empty(text, [str(one.key) for one in path[1:3]])
     return text
 
 
-def _without_empty_hooks(text: str, keys: list[str | None]) -> str:
-    """Return the settings without `hooks`, and the event in it, if nothing is left in them."""
-    for depth in (2, 1):
-        node, above = _hooks_root(text), None
-        for key in keys[1 : depth + 1]:
-            above, member = node, node.member(str(key))
-            if member is None:
-                return text
-            node = member.value
-        if above is not None and is_bare(text, node):
-            text = cut(text, above, next(one for one in above.members if one.value is node))
-    return text
+def events_with_hook(text: str) -> list[str]:
+    """Return the events with our hook; raise MalformedSettings."""
+    return [str(path[2].key) for path, _ in _find_own(text, _hooks_root(text))]
 
 
-def calls(text: str) -> list[str]:
-    """Return the events that call retold; raises Broken."""
-    return [str(path[2].key) for path, _ in _ours(text, _hooks_root(text))]
-
-
-def is_called(text: str, plan: HookPlan) -> bool:
-    """Tell whether the settings have what is planned, wherever it stands among others'; raises Broken."""
+def has_planned_hooks(text: str, plan: HookPlan) -> bool:
+    """Return whether our hooks in the settings are exactly the planned ones; raise MalformedSettings."""
     found = [
-        (str(path[2].key), _member_value(text, member)) for path, member in _ours(text, _hooks_root(text))
+        (str(path[2].key), _member_value(text, member)) for path, member in _find_own(text, _hooks_root(text))
     ]
     return sorted(event for event, _ in found) == sorted(plan.events) and all(
         value == plan.entry for _, value in found
@@ -376,7 +370,7 @@ def is_called(text: str, plan: HookPlan) -> bool:
 
 
 def _member_value(text: str, member: Member) -> object:
-    """Return what something says; what has comments in it is not as we wrote it."""
+    """Return the value of a member, or None if it has comments in it, which we do not write."""
     try:
         return json.loads(text[member.start : member.end])
     except ValueError:
@@ -384,43 +378,41 @@ def _member_value(text: str, member: Member) -> object:
 
 
 def _hooks_root(text: str) -> JsonNode:
-    root = scanned(text)
-    if root.kind != "object":
-        raise Broken("it is no object")
+    root = _root(text)
     hooks = root.member(HOOKS)
     if hooks is not None and hooks.value.kind != "object":
-        raise Broken(f'"{HOOKS}" in it is no object')
+        raise MalformedSettings(f'"{HOOKS}" in it is no object')
     return root
 
 
-def _ours(text: str, root: JsonNode) -> Iterator[tuple[list[Member], Member]]:
-    """Yield what is to be removed, with all that it is in: the root, `hooks`, the event, and arrays within."""
+def _find_own(text: str, root: JsonNode) -> Iterator[tuple[list[Member], Member]]:
+    """Yield the path to each of our hooks (the root, `hooks`, the event, and arrays in it), and the hook."""
     hooks = root.member(HOOKS)
     for event in hooks.value.members if hooks else ():
-        yield from _marked(text, [Member(root.start, root), *([hooks] if hooks else []), event])
+        yield from _find_in_array(text, [Member(root.start, root), *([hooks] if hooks else []), event])
 
 
-def _marked(text: str, path: list[Member]) -> Iterator[tuple[list[Member], Member]]:
-    """Yield the elements of an array that call retold; of one that calls other things too, only its part."""
+def _find_in_array(text: str, path: list[Member]) -> Iterator[tuple[list[Member], Member]]:
+    """Yield the elements of an array that are our hooks; of an element shared with others, only our part."""
     for element in path[-1].value.members if path[-1].value.kind == "array" else ():
-        if not _is_marked(text, element.value):
+        if not _has_hook_words(text, element.value):
             continue
         shared = next(_shared(text, element.value), None)
         if shared is None:
             yield path, element
         else:
-            yield from _marked(text, [*path, shared])
+            yield from _find_in_array(text, [*path, shared])
 
 
 def _shared(text: str, node: JsonNode) -> Iterator[Member]:
-    """Yield an array within that holds ours and others'."""
+    """Yield the arrays in a node with both our hooks and others."""
     for member in node.members:
-        marked = [_is_marked(text, one.value) for one in member.value.members]
-        if member.value.kind == "array" and any(marked) and not all(marked):
+        is_ours = [_has_hook_words(text, one.value) for one in member.value.members]
+        if member.value.kind == "array" and any(is_ours) and not all(is_ours):
             yield member
 
 
-def _is_marked(text: str, node: JsonNode) -> bool:
+def _has_hook_words(text: str, node: JsonNode) -> bool:
     if node.kind == "string":
-        return HOOK_WORDS in string_of(text, node)
-    return any(_is_marked(text, member.value) for member in node.members)
+        return HOOK_WORDS in string_value(text, node)
+    return any(_has_hook_words(text, member.value) for member in node.members)

@@ -1,4 +1,4 @@
-"""A conversation written back into its agent's home, so that the agent itself lists it and goes on with it."""
+"""Restore: write a conversation back into its agent's home, so that the agent lists and resumes it; remove ghosts."""
 
 import errno
 import json
@@ -16,74 +16,83 @@ from pathlib import Path
 
 import msgspec
 
-from retold.agents.protocol import Addition, Agent, AgentHome, Ghost, Lost, Restored, RestoreRefused, Target
+from retold.agents.protocol import (
+    Addition,
+    Agent,
+    AgentHome,
+    Ghost,
+    LostSession,
+    RestoreAdditions,
+    RestoreRefusal,
+    Target,
+)
 from retold.agents.registry import AGENTS
 from retold.archive.database import RetoldError
-from retold.archive.queries.lookups import latest_at
+from retold.archive.queries.lookups import load_latest_original
 from retold.archive.store import Store
 from retold.model.session import View
 from retold.sessions.load import load_for_restore
 
 _COPY_STEP = 1 << 20
 _DRAFT = re.compile(r"\.retold-([1-9]\d*)-[0-9a-f]{8}\.part\Z")
-"""How the name of a file ends while it is written: the process that writes it, and a random number."""
+"""The end of a draft's name: the id of the process that writes it, and a random number."""
 
 
-def add(additions: Sequence[Addition], home: AgentHome) -> None:
-    """Write files in their order; what was written is taken back if one of them cannot be."""
+def write_additions(additions: Sequence[Addition], home: AgentHome) -> None:
+    """Write files in order; if one cannot be written, remove the others and raise RetoldError."""
     made: list[str] = []
     try:
         for addition in additions:
-            _check(addition.path, home)
+            _refuse_outside(addition.path, home)
             for folder in _missing_folders(addition.path.parent):
                 os.mkdir(folder, 0o700)
                 made.append(folder)
             _write(addition)
             made.append(str(addition.path))
     except OSError as error:
-        _take_back(made)
+        _undo(made)
         raise RetoldError(
             f"{error.filename or addition.path}: {error.strerror}; nothing was written"
         ) from error
     except BaseException:
-        _take_back(made)
+        _undo(made)
         raise
 
 
 def remove_drafts(additions: Sequence[Addition], home: AgentHome) -> None:
-    """Remove the drafts that processes of retold left in a home when they were killed."""
+    """Remove the drafts that killed processes of retold left in a home."""
     for top in {home.sessions, *(addition.path.parent for addition in additions)}:
         for folder, _, names in os.walk(top):
             for name in names:
                 found = _DRAFT.search(name)
                 if found is not None and not _is_running(int(found[1])):
-                    with suppress(OSError):  # it cannot be removed, or another process did it
+                    with suppress(OSError):
                         os.unlink(os.path.join(folder, name))
 
 
 def _is_running(process: int) -> bool:
-    """Tell whether there is a process of this number; where the system cannot be asked, there may be."""
+    """Return whether a process with this id may be running."""
     if os.name != "posix":
         return True
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except OSError:  # it is another user's
+    except OSError:  # a process of another user
         return True
     return True
 
 
-def _check(path: Path, home: AgentHome) -> None:
-    """Refuse what would lie outside the home: a link in it may lead anywhere."""
+def _refuse_outside(path: Path, home: AgentHome) -> None:
+    """Raise RetoldError if a path leads out of the home, for example through a link."""
     nearest = next(folder for folder in path.parents if folder.exists() or folder.is_symlink())
     bounds = [os.path.realpath(home.path), os.path.realpath(home.sessions)]
     real = os.path.join(os.path.realpath(nearest), os.path.relpath(path, nearest))
-    if not any(os.path.commonpath([real, bound]) == bound for bound in bounds if _is_near(real, bound)):
+    if not any(os.path.commonpath([real, bound]) == bound for bound in bounds if _is_same_drive(real, bound)):
         raise RetoldError(f"{path} would lie outside {home.path}; nothing was written")
 
 
-def _is_near(path: str, bound: str) -> bool:
+def _is_same_drive(path: str, bound: str) -> bool:
     return os.path.splitdrive(path)[0] == os.path.splitdrive(bound)[0]
 
 
@@ -109,7 +118,7 @@ def _write(addition: Addition) -> None:
 
 
 def _publish(draft: str, path: str) -> None:
-    """Give a file its name, unless another has it."""
+    """Give a draft its final name, unless a file has that name."""
     try:
         os.link(draft, path)
     except (AttributeError, NotImplementedError, OSError) as error:
@@ -122,7 +131,7 @@ def _publish(draft: str, path: str) -> None:
             raise
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from error
-        os.rename(draft, path)  # where there are no links; on Windows this never replaces
+        os.rename(draft, path)  # the file system has no hard links; on Windows rename never replaces a file
 
 
 def _pieces(addition: Addition) -> Iterator[bytes]:
@@ -137,67 +146,67 @@ def _pieces(addition: Addition) -> Iterator[bytes]:
         file.close()
 
 
-def _take_back(made: Sequence[str]) -> None:
+def _undo(made: Sequence[str]) -> None:
     for path in reversed(made):
         try:
             os.rmdir(path) if os.path.isdir(path) else os.unlink(path)
         except OSError:
-            continue  # something else lies in it by now
+            continue  # the folder is no longer empty
 
 
 _HIGHEST = 6
-"""How many folders above a program its package may lie."""
+"""The number of folders above a program in which its package is looked for."""
 
 
-def program_of(agent: Agent, env: Mapping[str, str]) -> str | None:
-    """Return the path of the program that starts an agent."""
+def find_program(agent: Agent, env: Mapping[str, str]) -> str | None:
+    """Return the path of an agent's program, or None."""
     return shutil.which(agent.PROGRAM, path=env.get("PATH"))
 
 
-def installed_version(agent: Agent, env: Mapping[str, str]) -> str | None:
-    """Return the version of an agent that was installed as an npm package."""
-    program = program_of(agent, env)
+def find_installed_version(agent: Agent, env: Mapping[str, str]) -> str | None:
+    """Return the version of an agent that is installed as an npm package, or None."""
+    program = find_program(agent, env)
     folder = os.path.dirname(os.path.realpath(program)) if program else ""
     for _ in range(_HIGHEST):
-        told = _package(folder)
-        if told.get("name") == agent.PACKAGE and isinstance(told.get("version"), str):
-            return str(told["version"])
+        package = _read_package(folder)
+        if package.get("name") == agent.PACKAGE and isinstance(package.get("version"), str):
+            return str(package["version"])
         folder = os.path.dirname(folder)
     return None
 
 
-def _package(folder: str) -> dict[str, object]:
+def _read_package(folder: str) -> dict[str, object]:
     try:
         with open(os.path.join(folder, "package.json"), encoding="utf-8") as file:
-            told = json.load(file)
+            package = json.load(file)
     except (OSError, ValueError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return package if isinstance(package, dict) else {}
 
 
 _QUIET, _PATIENCE, _STEP = 2.0, 15.0, 0.1
-"""Seconds for which nothing may have been written where we write, and how long that is waited for."""
+"""Seconds without a change that a folder needs before we write, seconds to wait for them, and between two checks."""
 
 
-class Wish(msgspec.Struct, frozen=True):
-    """How a conversation is to be written back."""
+class RestoreOptions(msgspec.Struct, frozen=True):
+    """The options of a restore."""
 
     home: str | None = None
-    """A folder that is or holds the agent's home; None for the agent's own."""
+    """A folder that is or contains the agent's home; None for the agent's own."""
     project: str | None = None
-    """Where the project lies now; None for where it lay."""
+    """The folder of the project; None for the recorded one."""
     version: str | None = None
     view: View | None = None
     is_clean: bool = False
 
 
 class RestorePlan(msgspec.Struct, frozen=True):
-    """What will be written, and where."""
+    """The files to write, and their home."""
 
     agent: Agent
     home: AgentHome
     root: str | None
-    restored: Restored
+    restored: RestoreAdditions
 
     @property
     def additions(self) -> tuple[Addition, ...]:
@@ -205,45 +214,45 @@ class RestorePlan(msgspec.Struct, frozen=True):
         return self.restored.additions
 
 
-def planned(record: Store, key: str, wish: Wish, env: Mapping[str, str]) -> RestorePlan:
-    """Return what has to be written; raises Stopped where it cannot be, with why."""
+def plan_restore(record: Store, key: str, wish: RestoreOptions, env: Mapping[str, str]) -> RestorePlan:
+    """Return the plan of a restore; raise RetoldError if the conversation cannot be restored."""
     found = load_for_restore(record, key)
     if found is None:
         raise RetoldError(f"no session {key} in the archive")
     agent = AGENTS[found.session.agent]
     home = _home(agent, wish, env)
     root = _root(found, wish)
-    version = wish.version or installed_version(agent, env)
+    version = wish.version or find_installed_version(agent, env)
     target = Target(home, root, datetime.now(UTC), version, wish.view, wish.is_clean)
-    restored = agent.restore(found, target)
-    if isinstance(restored, RestoreRefused):
+    restored = agent.plan_restore(found, target)
+    if isinstance(restored, RestoreRefusal):
         raise RetoldError(restored.why)
     if restored.native_id.startswith("-"):
         raise RetoldError(f"{key}: the agent would take its id for an option: {restored.native_id}")
     return RestorePlan(agent, home, root, restored)
 
 
-def write(plan: RestorePlan) -> None:
-    """Write what was planned, when nothing else is being written there."""
+def write_plan(plan: RestorePlan) -> None:
+    """Write the files of a plan, once nothing else writes to their folder."""
     remove_drafts(plan.additions, plan.home)
     if plan.additions:
         _wait_for_quiet(plan.additions[-1].path.parent)
-        add(plan.additions, plan.home)
+        write_additions(plan.additions, plan.home)
 
 
-def _home(agent: Agent, wish: Wish, env: Mapping[str, str]) -> AgentHome:
+def _home(agent: Agent, wish: RestoreOptions, env: Mapping[str, str]) -> AgentHome:
     if wish.home is None:
-        home = next(agent.homes(env))
+        home = next(agent.find_homes(env))
     else:
         given = os.path.abspath(wish.home)
-        home = agent.home_in(Path(given)) or next(agent.homes({"HOME": given, "USERPROFILE": given}))
-    for place in (Path(wish.home) if wish.home else home.path, home.path, home.sessions):
-        if place.exists() and not place.is_dir():
-            raise RetoldError(f"{place} is no folder; nothing was written")
+        home = agent.find_home(Path(given)) or next(agent.find_homes({"HOME": given, "USERPROFILE": given}))
+    for folder in (Path(wish.home) if wish.home else home.path, home.path, home.sessions):
+        if folder.exists() and not folder.is_dir():
+            raise RetoldError(f"{folder} is no folder; nothing was written")
     return home
 
 
-def _root(found: Lost, wish: Wish) -> str | None:
+def _root(found: LostSession, wish: RestoreOptions) -> str | None:
     root = os.path.realpath(wish.project) if wish.project else found.session.project.root
     if root is not None and not os.path.isdir(root):
         raise RetoldError(
@@ -253,7 +262,7 @@ def _root(found: Lost, wish: Wish) -> str | None:
 
 
 def _wait_for_quiet(folder: Path) -> None:
-    """Wait until nobody has written to a folder for a moment; a running agent may be in the middle of something."""
+    """Wait until a folder has not changed for two seconds: an agent may be writing to it."""
     ends = time.monotonic() + _PATIENCE
     while time.time() - _last_written(folder) < _QUIET:
         if time.monotonic() > ends:
@@ -271,31 +280,31 @@ def _last_written(folder: Path) -> float:
         return 0.0
 
 
-def own_homes(env: Mapping[str, str]) -> Iterator[tuple[Agent, AgentHome]]:
-    """Yield the homes in which the agents of this machine work, where they are there."""
+def find_own_homes(env: Mapping[str, str]) -> Iterator[tuple[Agent, AgentHome]]:
+    """Yield the existing homes of the agents of this machine."""
     for agent in AGENTS.values():
-        yield from ((agent, home) for home in agent.homes(env) if os.path.isdir(home.path))
+        yield from ((agent, home) for home in agent.find_homes(env) if os.path.isdir(home.path))
 
 
 def remove_ghosts(record: Store, homes: Iterable[tuple[Agent, AgentHome]]) -> list[Ghost]:
-    """Remove the ghosts that the archive holds byte for byte, beside files that are there; return them."""
+    """Remove the ghosts beside existing files of which the archive has every byte; return them."""
     return [
         ghost
         for agent, home in homes
-        for ghost in list(agent.ghosts(home))
+        for ghost in list(agent.find_ghosts(home))
         if _is_removed(record, agent, ghost)
     ]
 
 
 def _is_removed(record: Store, agent: Agent, ghost: Ghost) -> bool:
     path = str(ghost.source.path)
-    kept = latest_at(record, agent.NAME, path)
+    kept = load_latest_original(record, agent.NAME, path)
     try:
         seen = os.lstat(path)
         if kept is None or (seen.st_size, seen.st_mtime_ns) != kept[1:]:
             return False
         with open(path, "rb") as file:
-            if file.read() != record.originals.data(kept[0]):
+            if file.read() != record.originals.read(kept[0]):
                 return False
         now = os.lstat(path)
         is_same = (now.st_ino, now.st_size, now.st_mtime_ns) == (seen.st_ino, seen.st_size, seen.st_mtime_ns)
@@ -303,35 +312,30 @@ def _is_removed(record: Store, agent: Agent, ghost: Ghost) -> bool:
             return False
         os.unlink(path)
     except OSError:
-        return False  # gone, or not ours to remove: the next call finds it again
+        return False
     return True
 
 
-WISH = Wish(is_clean=True)
+RESUME_OPTIONS = RestoreOptions(is_clean=True)
 
 
-def way_on(record: Store, key: str, env: Mapping[str, str]) -> RestorePlan:
-    """Return what has to be written before the agent can go on with a session, and resumes it well."""
-    return planned(record, key, WISH, env)
+def plan_resume(record: Store, key: str, env: Mapping[str, str]) -> RestorePlan:
+    """Return the plan of what must be written before the agent can resume a session well."""
+    return plan_restore(record, key, RESUME_OPTIONS, env)
 
 
-def endangered(plan: RestorePlan) -> bool:
-    """Tell whether a file without conversation makes the agent delete the session."""
-    return any(plan.restored.native_id == ghost.native_id for ghost in plan.agent.ghosts(plan.home))
+def is_endangered(plan: RestorePlan) -> bool:
+    """Return whether a ghost makes the agent delete the session."""
+    return any(plan.restored.native_id == ghost.native_id for ghost in plan.agent.find_ghosts(plan.home))
 
 
-def clear_ghosts(record: Store, env: Mapping[str, str]) -> int:
-    """Remove what makes agents delete sessions; return how many there were."""
-    return len(remove_ghosts(record, own_homes(env)))
-
-
-def run(plan: RestorePlan, env: Mapping[str, str]) -> int:
-    """Let the agent go on, in the folder of the project; return its exit code."""
-    program = program_of(plan.agent, env)
+def run_agent(plan: RestorePlan, env: Mapping[str, str]) -> int:
+    """Run the agent in the folder of the project to resume the session; return its exit code."""
+    program = find_program(plan.agent, env)
     if program is None:
-        raise RetoldError(f"{plan.agent.PROGRAM} is not on PATH; without it: {command_line(plan)}")
-    _, *arguments = plan.agent.resume(plan.restored.native_id)
-    child = subprocess.Popen([program, *arguments], cwd=plan.root, env=dict(env))  # noqa: S603 - no shell is between
+        raise RetoldError(f"{plan.agent.PROGRAM} is not on PATH; without it: {format_command(plan)}")
+    _, *arguments = plan.agent.resume_command(plan.restored.native_id)
+    child = subprocess.Popen([program, *arguments], cwd=plan.root, env=dict(env))  # noqa: S603 - without a shell
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the agent
     try:
         return child.wait()
@@ -339,18 +343,18 @@ def run(plan: RestorePlan, env: Mapping[str, str]) -> int:
         signal.signal(signal.SIGINT, before)
 
 
-def command_line(plan: RestorePlan) -> str:
-    """Return what to type, quoted for the shell."""
-    command = quoted(plan.agent.resume(plan.restored.native_id))
-    return command if plan.root is None else f"cd {quoted((plan.root,))} && {command}"
+def format_command(plan: RestorePlan) -> str:
+    """Return the command that resumes the session, quoted for the shell."""
+    command = quote_words(plan.agent.resume_command(plan.restored.native_id))
+    return command if plan.root is None else f"cd {quote_words((plan.root,))} && {command}"
 
 
-def whole_line(plan: RestorePlan, key: str) -> str:
-    """Return what to type where something may have to be written back first."""
-    line = command_line(plan)
-    return f"{quoted(('retold', 'restore', key, '--clean'))} && {line}" if plan.additions else line
+def format_full_command(plan: RestorePlan, key: str) -> str:
+    """Return the command that resumes the session, after a restore if one is needed."""
+    line = format_command(plan)
+    return f"{quote_words(('retold', 'restore', key, '--clean'))} && {line}" if plan.additions else line
 
 
-def quoted(words: Sequence[str]) -> str:
-    """Return words as the shell of this system takes them apart again."""
+def quote_words(words: Sequence[str]) -> str:
+    """Return words quoted for the shell of this system."""
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)

@@ -1,6 +1,6 @@
-"""A table put into TOML settings, and taken out again: all that stands around it keeps its bytes.
+"""Edits of TOML settings: add a table or remove it, and leave all other bytes unchanged.
 
-Nothing is believed of where a table begins and ends: what comes out must say the same as what went in, but for the table.
+The position of a table is guessed from its lines. The result is accepted only if it parses to the expected settings.
 """
 
 import json
@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import Any
 
 from retold.agents.protocol import NAME, SettingsTable
-from retold.maintenance.json_edit import Broken
+from retold.maintenance.json_edit import MalformedSettings
 
 _HEADER = re.compile(r"[ \t]*\[\[?(?P<name>[^\[\]]+)\]\]?[ \t]*(?:#.*)?")
 _KEY = re.compile(
@@ -20,108 +20,111 @@ _KEY = re.compile(
 
 _BETWEEN = re.compile(r"\s*+(?:#.*+\s*+)?")
 _MOST = 8
-"""So many tables in a table are looked at."""
+"""The most tables within a table that are tried."""
 _NO_PLACE = "it is written in a way that leaves no place for a change"
 
 
 def with_table(text: str | None, table: SettingsTable) -> str:
-    """Return settings that have the table; raises Broken, also where another has its name."""
+    """Return settings with the table; raise MalformedSettings, also if another table has its name."""
     if text is not None and has_table(text, table):
         return text
     before = "" if text is None else without_table(text, table)
-    if _named(_decoded(before), table) is not None:
-        raise Broken(f'"{".".join(table.keys)}" in it starts something else')
+    if _find_table(_decode(before), table) is not None:
+        raise MalformedSettings(f'"{".".join(table.keys)}" in it starts something else')
     end = "\r\n" if "\r\n" in before else "\n"
     gap = ("" if before.endswith("\n") else end) + end if before else ""
-    after = before + gap + end.join(_told(table)) + end
-    if not _says(after, _with(_decoded(before), table)):
-        raise Broken(_NO_PLACE)
+    after = before + gap + end.join(_format_table(table)) + end
+    if not _is_same_settings(after, _add(_decode(before), table)):
+        raise MalformedSettings(_NO_PLACE)
     return after
 
 
 def without_table(text: str, table: SettingsTable) -> str:
-    """Return settings without the table and those in it; one that starts something else stays. Raises Broken."""
-    told = _decoded(text)
-    found = _named(told, table)
-    if found is None or not any(NAME in word for word in _words(found)):
+    """Return settings without the table and those in it, unless it is not ours; raise MalformedSettings."""
+    settings = _decode(text)
+    found = _find_table(settings, table)
+    if found is None or not any(NAME in word for word in _strings(found)):
         return text
-    expected = _without(told, table)
-    for after in _cuts(text, table):
-        if _says(after, expected):
+    expected = _drop(settings, table)
+    for after in _candidates(text, table):
+        if _is_same_settings(after, expected):
             return after
-    raise Broken(_NO_PLACE)
+    raise MalformedSettings(_NO_PLACE)
 
 
 def has_table(text: str, table: SettingsTable) -> bool:
-    """Tell whether the settings have the table, whatever somebody has put beside its values; raises Broken."""
-    found = _named(_decoded(text), table)
+    """Return whether the settings have the table with our values, perhaps among others; raise MalformedSettings."""
+    found = _find_table(_decode(text), table)
     return found is not None and {key: found.get(key) for key in table.value} == table.value
 
 
-def _decoded(text: str) -> dict[str, Any]:
+def _decode(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise Broken(str(error)) from error
+        raise MalformedSettings(str(error)) from error
 
 
-def _named(told: dict[str, Any], table: SettingsTable) -> dict[str, Any] | None:
-    outer = told.get(table.keys[0])
+def _find_table(settings: dict[str, Any], table: SettingsTable) -> dict[str, Any] | None:
+    outer = settings.get(table.keys[0])
     found = outer.get(table.keys[1]) if isinstance(outer, dict) else None
     return found if isinstance(found, dict) else None
 
 
-def _words(value: object) -> list[str]:
+def _strings(value: object) -> list[str]:
     if isinstance(value, str):
         return [value]
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [word for one in inside for word in _words(one)]
+    return [word for one in inside for word in _strings(one)]
 
 
-def _with(told: dict[str, Any], table: SettingsTable) -> dict[str, Any]:
+def _add(settings: dict[str, Any], table: SettingsTable) -> dict[str, Any]:
     outer, inner = table.keys
-    others = told.get(outer, {})
-    return {**told, outer: {**others, inner: table.value} if isinstance(others, dict) else others}
+    others = settings.get(outer, {})
+    return {**settings, outer: {**others, inner: table.value} if isinstance(others, dict) else others}
 
 
-def _without(told: dict[str, Any], table: SettingsTable) -> dict[str, Any]:
+def _drop(settings: dict[str, Any], table: SettingsTable) -> dict[str, Any]:
     outer, inner = table.keys
-    left = {key: value for key, value in told[outer].items() if key != inner}
-    rest = {key: value for key, value in told.items() if key != outer}
+    left = {key: value for key, value in settings[outer].items() if key != inner}
+    rest = {key: value for key, value in settings.items() if key != outer}
     return {**rest, outer: left} if left else rest
 
 
-def _says(text: str, expected: dict[str, Any]) -> bool:
-    """Tell whether settings say this; the table that ours was in may be left empty."""
+def _is_same_settings(text: str, expected: dict[str, Any]) -> bool:
+    """Return whether a text parses to these settings; the table around ours may be left empty."""
     try:
-        told = tomllib.loads(text)
+        settings = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return False
-    return told in (expected, {**expected, **{key: {} for key in told if key not in expected}})
+    return settings in (expected, {**expected, **{key: {} for key in settings if key not in expected}})
 
 
-def _told(table: SettingsTable) -> list[str]:
-    return [f"[{'.'.join(table.keys)}]", *(f"{key} = {_value(value)}" for key, value in table.value.items())]
+def _format_table(table: SettingsTable) -> list[str]:
+    return [
+        f"[{'.'.join(table.keys)}]",
+        *(f"{key} = {_format_value(value)}" for key, value in table.value.items()),
+    ]
 
 
-def _value(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_value(one)}" for key, one in value.items()) + " }"
+        return "{ " + ", ".join(f"{key} = {_format_value(one)}" for key, one in value.items()) + " }"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _cuts(text: str, table: SettingsTable) -> Iterator[str]:
-    """Yield the text without what may be lines of the table, all of them first: some may be a text that looks so."""
+def _candidates(text: str, table: SettingsTable) -> Iterator[str]:
+    """Yield the text without what may be lines of the table: without all of them first, as some may be inside strings."""
     lines = text.splitlines(keepends=True)
-    blocks = list(_blocks(lines, table))[:_MOST]
+    blocks = list(_find_blocks(lines, table))[:_MOST]
     for size in range(len(blocks), 0, -1):
         for chosen in combinations(blocks, size):
             gone = {place for block in chosen for place in block}
             yield "".join(line for place, line in enumerate(lines) if place not in gone)
 
 
-def _blocks(lines: list[str], table: SettingsTable) -> Iterator[range]:
-    """Yield where the table stands, and each in it, from a blank line before to the last value."""
+def _find_blocks(lines: list[str], table: SettingsTable) -> Iterator[range]:
+    """Yield the lines of the table and of each table in it, from a blank line before to the last value."""
     headers = [
         (place, found)
         for place, line in enumerate(lines)
@@ -129,14 +132,14 @@ def _blocks(lines: list[str], table: SettingsTable) -> Iterator[range]:
     ]
     ends = [place for place, _ in headers[1:]] + [len(lines)]
     for (start, header), end in zip(headers, ends, strict=False):
-        if _keys(header["name"])[:2] != table.keys:
+        if _parse_keys(header["name"])[:2] != table.keys:
             continue
-        # What stands between two tables belongs to the later one.
+        # Comments between two tables belong to the later one.
         last = max(place for place in range(start, end) if not _BETWEEN.fullmatch(lines[place]))
         yield range(start - (start > 0 and not lines[start - 1].strip()), last + 1)
 
 
-def _keys(name: str) -> tuple[str, ...]:
+def _parse_keys(name: str) -> tuple[str, ...]:
     keys, place = [], 0
     while place < len(name) and (found := _KEY.match(name, place)):
         keys.append(found["double"] or found["single"] or found["bare"] or "")

@@ -1,4 +1,4 @@
-"""Sessions followed while they are written: archived, and told as they grow."""
+"""Watch: sync whenever a session file changes, and report the new events of each session once."""
 
 import os
 import time
@@ -12,323 +12,326 @@ from msgspec.structs import replace
 
 from retold.agents import NAMES
 from retold.agents.registry import AGENTS
-from retold.archive.queries.lookups import keys_of_cluster, stamped_keys
+from retold.archive.queries.lookups import load_cluster_keys, load_stamped_keys
 from retold.archive.store import Store
-from retold.model.events import AnyStep, AssistantText, SessionEnd, ToolResult, ToolUse, sourced_steps
+from retold.model.events import AnyStep, AssistantText, SessionEnd, ToolResult, ToolUse, steps_with_messages
 from retold.model.session import Context, Message, Session
 from retold.sessions.load import load_session
 from retold.synchronization.fingerprints import CoverageCount
-from retold.synchronization.update import Task, update
+from retold.synchronization.update import SyncOptions, update
 
 
-class FreshMessage(NamedTuple):
-    """A message that was not met before."""
+class NewMessage(NamedTuple):
+    """A message with events that were not reported yet."""
 
     message: Message
     is_repetition: bool
-    """Whether it says nothing that was not said before."""
+    """Whether all of its new events repeat earlier ones."""
     had_model: bool
-    """Whether that was said by a model that is known."""
+    """Whether the model of the earlier ones is known."""
 
 
-def pending_copies(fresh: Sequence[FreshMessage]) -> list[Message]:
-    """Return those of the new messages that may be echoes: repetitions behind which nothing new comes."""
-    last = list(takewhile(lambda one: one.is_repetition, reversed(fresh)))
-    return [one.message for one in last] if any(map(_is_marked, last)) else []
+def pending_copies(messages: Sequence[NewMessage]) -> list[Message]:
+    """Return the new messages at the end that may be copies of earlier ones: repetitions, and nothing new after them."""
+    last = list(takewhile(lambda one: one.is_repetition, reversed(messages)))
+    return [one.message for one in last] if any(map(_looks_copied, last)) else []
 
 
-def _is_marked(one: FreshMessage) -> bool:
-    """Tell whether a message has what a copy has: the environment in a prompt, or an answer without its model."""
+def _looks_copied(one: NewMessage) -> bool:
+    """Return whether a message has the mark of a copy: the environment in a prompt, or an answer without its model."""
     if one.message.role == "assistant":
         return one.message.model is None and one.had_model
     return any(isinstance(part, Context) and part.kind == "environment" for part in one.message.parts)
 
 
-Name = tuple[object, ...]
-"""What an event is known by from one reading to the next."""
-Content = tuple[object, ...]
-"""What it says, or which call it is about."""
+EventName = tuple[object, ...]
+"""The identity of an event from one reading to the next."""
+EventContent = tuple[object, ...]
+"""The kind of an event with its text, or with the id of its call."""
 
 
 class WatchEvent(NamedTuple):
-    """An event of a session, and the message that tells it; the start of a session is told by none."""
+    """An event of a session and its message; the start of a session has none."""
 
-    name: Name
-    content: Content
+    name: EventName
+    content: EventContent
     message: Message | None
     step: AnyStep
 
     @property
     def has_model(self) -> bool:
-        """Whether the model that said it is known."""
+        """Whether the model of the message is known."""
         return self.message is not None and self.message.model is not None
 
     @property
     def is_own(self) -> bool:
-        """Whether it happened in this session, and was not copied from another, where it is told."""
+        """Whether the event is the session's own and not copied from another session, which reports it."""
         return self.message is None or self.message.own
 
 
 class EventDiff:
-    """What was told of one session so far."""
+    """The events of one session that were reported so far."""
 
     def __init__(self, *, with_thoughts: bool = False) -> None:
         self._with_thoughts = with_thoughts
-        self._contents: dict[Name, Content] = {}
+        self._contents: dict[EventName, EventContent] = {}
 
     def skip(self, session: Session, until: datetime | None = None) -> None:
-        """Take what a session says as told; given a time, only what it says from before, or without a time."""
-        for one in self._happenings(session):
+        """Mark the events of a session as reported; given a time, only earlier ones and those without a time."""
+        for one in self._events(session):
             at = None if one.step.at_derived else one.step.at
             if until is None or at is None or at < until:
                 self._contents[one.name] = one.content
 
-    def news(self, session: Session) -> Iterator[AnyStep]:
-        """Yield what a session says that was not told yet."""
-        found = {one.name: one for one in self._happenings(session)}
-        gone = self._gone(found)
-        held = pending_copies(list(self._fresh(found.values(), gone)))
-        for one in found.values():
+    def new_steps(self, session: Session) -> Iterator[AnyStep]:
+        """Yield the events of a session that were not reported yet."""
+        events = {one.name: one for one in self._events(session)}
+        gone = self._gone(events)
+        pending = pending_copies(list(self._new_messages(events.values(), gone)))
+        for one in events.values():
             earlier = self._contents.get(one.name)
             if earlier != one.content and gone[one.content]:
-                self._rename(gone[one.content].pop(), found)
+                self._forget(gone[one.content].pop(), events)
             elif earlier is not None:
-                yield from _added(one, earlier)
-            elif any(one.message is message for message in held):
+                yield from _added_text(one, earlier)
+            elif any(one.message is message for message in pending):
                 continue
             elif one.is_own:
                 yield one.step
             self._contents[one.name] = one.content
 
-    def _gone(self, found: Mapping[Name, WatchEvent]) -> defaultdict[Content, list[Name]]:
-        """Return what was told and is not there under its name any more, by what it says."""
-        gone: defaultdict[Content, list[Name]] = defaultdict(list)
+    def _gone(self, events: Mapping[EventName, WatchEvent]) -> defaultdict[EventContent, list[EventName]]:
+        """Return the names of reported events that no longer have that name, by content."""
+        gone: defaultdict[EventContent, list[EventName]] = defaultdict(list)
         for name, content in self._contents.items():
-            if name not in found or found[name].content != content:
+            if name not in events or events[name].content != content:
                 gone[content].append(name)
         return gone
 
-    def _rename(self, name: Name, found: Mapping[Name, WatchEvent]) -> None:
-        """Let go of a name under which something was told that is now there under another."""
-        if name not in found:
+    def _forget(self, name: EventName, events: Mapping[EventName, WatchEvent]) -> None:
+        """Drop the old name of an event that has another name now."""
+        if name not in events:
             del self._contents[name]
 
-    def _fresh(
-        self, found: Iterable[WatchEvent], gone: Mapping[Content, Sequence[Name]]
-    ) -> Iterator[FreshMessage]:
-        """Yield the messages of which something was not told, with whether it was said before."""
-        before: dict[Content, bool] = {}
-        for _, said in groupby(found, key=lambda one: id(one.message)):
-            ones = list(said)
+    def _new_messages(
+        self, events: Iterable[WatchEvent], gone: Mapping[EventContent, Sequence[EventName]]
+    ) -> Iterator[NewMessage]:
+        """Yield the messages with events that were not reported."""
+        before: dict[EventContent, bool] = {}
+        for _, same in groupby(events, key=lambda one: id(one.message)):
+            ones = list(same)
             message = ones[0].message
             new = [one for one in ones if one.name not in self._contents and not gone.get(one.content)]
             if message is not None and new:
                 is_repetition = all(one.content in before for one in new)
-                yield FreshMessage(message, is_repetition, all(before.get(one.content) for one in new))
+                yield NewMessage(message, is_repetition, all(before.get(one.content) for one in new))
             for one in ones:
                 before[one.content] = before.get(one.content, False) or one.has_model
 
-    def _happenings(self, session: Session) -> Iterator[WatchEvent]:
-        """Yield all that happens in a session; one that is watched does not end."""
-        count: Counter[Name] = Counter()
-        for message, step in sourced_steps(session, with_text=True, with_thoughts=self._with_thoughts):
+    def _events(self, session: Session) -> Iterator[WatchEvent]:
+        """Yield the events of a session, except its end: a watched session may go on."""
+        count: Counter[EventName] = Counter()
+        for message, step in steps_with_messages(session, with_text=True, with_thoughts=self._with_thoughts):
             if isinstance(step, SessionEnd):
                 continue
             content = _content(step)
-            known_by = _known_by(message, step) or content
-            count[known_by] += 1
-            yield WatchEvent((*known_by, count[known_by]), content, message, step)
+            name = _stable_name(message, step) or content
+            count[name] += 1
+            yield WatchEvent((*name, count[name]), content, message, step)
 
 
-def _content(step: AnyStep) -> Content:
-    """Return what tells an event from another; a call may get another name, and a result be told otherwise, later."""
+def _content(step: AnyStep) -> EventContent:
+    """Return the content of an event; of calls and results only the id, because the rest may change later."""
     if isinstance(step, ToolUse | ToolResult):
         return type(step), step.call_id
     return type(step), getattr(step, "text", "")
 
 
-def _known_by(message: Message | None, step: AnyStep) -> Name | None:
-    """Return what stays the same of an event; calls have ids of their own, which move from message to message."""
+def _stable_name(message: Message | None, step: AnyStep) -> EventName | None:
+    """Return the id of a message with the kind of its event; None for calls, which move from message to message."""
     if isinstance(step, ToolUse | ToolResult) or message is None or message.id is None:
         return None
     return type(step), None, message.id
 
 
-def _added(one: WatchEvent, earlier: Content) -> Iterator[AnyStep]:
-    """Yield what was added to an answer; all of it, if it is another."""
-    told = str(earlier[-1])
-    if isinstance(one.step, AssistantText) and one.step.text not in told:
-        yield replace(one.step, text=one.step.text.removeprefix(told))
+def _added_text(one: WatchEvent, earlier: EventContent) -> Iterator[AnyStep]:
+    """Yield the text that was added to an answer; all of it if the beginning changed."""
+    text = str(earlier[-1])
+    if isinstance(one.step, AssistantText) and one.step.text not in text:
+        yield replace(one.step, text=one.step.text.removeprefix(text))
 
 
-MANY = 100
-"""Clusters that are more than this are not read before they are written: of their sessions, times tell what is new."""
+MANY_CLUSTERS = 100
+"""More clusters than this are not read before they are written; then the times of messages decide what is new."""
 SECOND_HAND = ("prompts-only", "checkpoint")
-"""What is said here is told in the session where it was said; a log of prompts is only written earlier."""
+"""Kinds of sessions whose events another session reports; a log of prompts is only written earlier."""
 
 
 class News(NamedTuple):
-    """What is new in one session."""
+    """The new events of one session."""
 
     session: Session
     steps: Sequence[AnyStep]
 
 
 class WatchListener(NamedTuple):
-    """Who hears how a sync goes: that it waits, how far the first one is, what is damaged, what stood in the way."""
+    """Callbacks of a watch: a sync waits, its progress, damage of the index, a problem."""
 
-    tell_wait: Callable[[], None]
-    tell_progress: Callable[[int, int], None]
-    tell_damage: Callable[[str], None]
-    tell_problem: Callable[[object], None]
+    on_wait: Callable[[], None]
+    on_progress: Callable[[int, int], None]
+    on_damage: Callable[[str], None]
+    on_problem: Callable[[object], None]
 
 
 class SessionWatch:
-    """Follows the homes of a task; what the archive has when it begins is not told."""
+    """Reports the events that are new since it began."""
 
-    def __init__(self, task: Task, ear: WatchListener, *, with_thoughts: bool = False) -> None:
-        self._task, self._ear, self._with_thoughts = task, ear, with_thoughts
-        self._told: dict[int, EventDiff] = {}
-        """Of the sessions that changed since, by name."""
+    def __init__(self, options: SyncOptions, listener: WatchListener, *, with_thoughts: bool = False) -> None:
+        self._options, self._listener, self._with_thoughts = options, listener, with_thoughts
+        self._diffs: dict[int, EventDiff] = {}
+        """The sessions that changed since, by uid."""
         self._stamps: dict[int, bytes] = {}
         self._older: frozenset[int] = frozenset()
-        """The sessions that were there before."""
+        """The uids of the sessions in the archive at the beginning."""
         self._problems: set[object] = set()
         self._began_at = datetime.now(UTC)
 
     def begin(self) -> CoverageCount:
-        """Bring the archive up to date; what is in it then is known."""
-        coverage = self._sync(self._ear.tell_progress)
+        """Bring the archive up to date; its events are not reported."""
+        coverage = self._sync(self._listener.on_progress)
         self._began_at = datetime.now(UTC)
-        with Store(self._task.folder) as record:
-            self._stamps = {name: stamp for name, (*_, stamp) in stamped_keys(record).items()}
+        with Store(self._options.folder) as record:
+            self._stamps = {uid: stamp for uid, (*_, stamp) in load_stamped_keys(record).items()}
         self._older = frozenset(self._stamps)
-        self._told.clear()
+        self._diffs.clear()
         return coverage
 
     def look(self) -> list[News]:
-        """Bring the archive up to date, and return what is new, session by session."""
+        """Bring the archive up to date, and return the news of each session in order of time."""
         self._sync(lambda _done, _size: None)
-        with Store(self._task.folder) as record:
-            return sorted(self._changed(record), key=_place)
+        with Store(self._options.folder) as record:
+            return sorted(self._changed(record), key=_order)
 
-    def _sync(self, tell_progress: Callable[[int, int], None]) -> CoverageCount:
-        ear = self._ear
-        coverage, problems = update(self._task, ear.tell_wait, tell_progress, ear.tell_damage, self._remember)
+    def _sync(self, on_progress: Callable[[int, int], None]) -> CoverageCount:
+        listener = self._listener
+        coverage, problems = update(
+            self._options, listener.on_wait, on_progress, listener.on_damage, self._remember
+        )
         for problem in problems:
             if problem not in self._problems:
                 self._problems.add(problem)
-                ear.tell_problem(problem)
+                listener.on_problem(problem)
         return coverage
 
     def _remember(self, record: Store, agent: str, clusters: Collection[str]) -> None:
-        """Take what sessions say that are about to be written anew as told, unless they are followed already.
+        """Mark the events of sessions that are about to be rewritten as reported, unless they are followed already.
 
-        One that somebody else has written anew since we began says more than that: there, times have to do.
+        A session that another process has rewritten since the beginning may hold more; there, times decide.
         """
-        if len(clusters) > MANY:
+        if len(clusters) > MANY_CLUSTERS:
             return
-        now = stamped_keys(record)
+        now = load_stamped_keys(record)
         for cluster in clusters:
-            for name, key in keys_of_cluster(record, agent, cluster):
-                if name in self._older and name not in self._told and now[name][-1] == self._stamps[name]:
+            for uid, key in load_cluster_keys(record, agent, cluster):
+                if uid in self._older and uid not in self._diffs and now[uid][-1] == self._stamps[uid]:
                     session = load_session(record, key)
                     if session is not None:
-                        self._new_told(name).skip(session)
+                        self._new_diff(uid).skip(session)
 
     def _changed(self, record: Store) -> Iterator[News]:
-        for name, (agent, key, stamp) in stamped_keys(record).items():
-            if self._stamps.get(name) == stamp:
+        for uid, (agent, key, stamp) in load_stamped_keys(record).items():
+            if self._stamps.get(uid) == stamp:
                 continue
-            self._stamps[name] = stamp
-            if self._task.agents and agent not in self._task.agents:
+            self._stamps[uid] = stamp
+            if self._options.agents and agent not in self._options.agents:
                 continue
             session = load_session(record, key)
             if session is None or session.kind in SECOND_HAND:
                 continue
-            steps = list(self._told_of(name, session).news(session))
+            steps = list(self._diff(uid, session).new_steps(session))
             if steps:
                 yield News(session, steps)
 
-    def _told_of(self, name: int, session: Session) -> EventDiff:
-        if name in self._told:
-            return self._told[name]
-        told = self._new_told(name)
-        if name in self._older:
-            told.skip(session, self._began_at)
-        return told
+    def _diff(self, uid: int, session: Session) -> EventDiff:
+        if uid in self._diffs:
+            return self._diffs[uid]
+        diff = self._new_diff(uid)
+        if uid in self._older:
+            diff.skip(session, self._began_at)
+        return diff
 
-    def _new_told(self, name: int) -> EventDiff:
-        return self._told.setdefault(name, EventDiff(with_thoughts=self._with_thoughts))
+    def _new_diff(self, uid: int) -> EventDiff:
+        return self._diffs.setdefault(uid, EventDiff(with_thoughts=self._with_thoughts))
 
 
-def _place(news: News) -> tuple[datetime, str]:
-    """Return what sessions are told in the order of: when the first new thing in each was said."""
+def _order(news: News) -> tuple[datetime, str]:
+    """Return the sort key of news: the time of the first event that has one."""
     first = next((step.at for step in news.steps if step.at is not None), None)
     return first or datetime.max.replace(tzinfo=UTC), news.session.key
 
 
-def rested(look: Callable[[], None]) -> None:
-    """Look, and rest for as long as it took: however large a session is, half of a processor is left."""
+def run_then_rest(look: Callable[[], None]) -> None:
+    """Call a function, and sleep for as long as it took, so that a watch takes half of a processor at most."""
     began = time.monotonic()
     look()
     time.sleep(time.monotonic() - began)
 
 
 DEBOUNCE = 800
-"""Milliseconds for which changes that follow each other are taken together."""
+"""The longest time in milliseconds for which changes are collected into one event."""
 STEP = 60
-"""Milliseconds of quiet that end it sooner."""
+"""The milliseconds without a change that end the collection sooner."""
 TICK = 1.0
-"""Seconds after which folders are looked for that were not there."""
+"""Seconds between two checks for new folders."""
 SELDOM = 30.0
-"""Seconds after which it is looked in any case: some file systems tell nothing, as those of other machines."""
+"""Seconds after which a sync runs in any case: file systems of other machines report no changes."""
 OFTEN = 2.0
-"""Seconds from look to look where nothing can be watched."""
+"""Seconds between two syncs if folders cannot be watched."""
 
 
-def session_folders(task: Task) -> frozenset[str]:
-    """Return the folders that hold sessions now, of the homes that a task is about."""
-    return frozenset(folder for folder in map(str, _folders(task)) if os.path.isdir(folder))
+def session_folders(options: SyncOptions) -> frozenset[str]:
+    """Return the existing folders of sessions in the homes of a sync."""
+    return frozenset(folder for folder in map(str, _all_session_folders(options)) if os.path.isdir(folder))
 
 
-def _folders(task: Task) -> Iterator[os.PathLike[str]]:
+def _all_session_folders(options: SyncOptions) -> Iterator[os.PathLike[str]]:
     from pathlib import Path
 
-    for agent in (AGENTS[name] for name in task.agents or NAMES):
-        yield from (home.sessions for home in agent.homes(task.env))
-        given = (agent.home_in(Path(folder)) for _, folder in task.homes)
+    for agent in (AGENTS[name] for name in options.agents or NAMES):
+        yield from (home.sessions for home in agent.find_homes(options.env))
+        given = (agent.find_home(Path(folder)) for _, folder in options.homes)
         yield from (home.sessions for home in given if home is not None)
 
 
-def change_events(task: Task, tell_blind: Callable[[str], None]) -> Iterator[None]:
-    """Yield, for ever, whenever something may have changed.
-
-    Where folders cannot be watched, that is told, and a look is due every other second.
-    """
+def change_events(options: SyncOptions, on_blind: Callable[[str], None]) -> Iterator[None]:
+    """Yield whenever something may have changed, without end; if folders cannot be watched, every two seconds."""
     while True:
         try:
-            yield from _watched(task)
+            yield from _watch_folders(options)
         except FileNotFoundError:
-            time.sleep(TICK)  # a folder went away before it could be watched
-        except (ImportError, OSError, RuntimeError) as error:  # too many to watch, or no such thing here
-            tell_blind(str(error))
+            time.sleep(TICK)  # a folder was removed before it could be watched
+        except (
+            ImportError,
+            OSError,
+            RuntimeError,
+        ) as error:  # too many folders, or no support on this system
+            on_blind(str(error))
             break
     while True:
         time.sleep(OFTEN)
         yield
 
 
-def _watched(task: Task) -> Iterator[None]:
-    """Yield at each change, until other folders are there to be watched."""
+def _watch_folders(options: SyncOptions) -> Iterator[None]:
+    """Yield at each change, until the set of folders changes."""
     from watchfiles import watch
 
-    there = session_folders(task)
+    there = session_folders(options)
     if not there:
         time.sleep(TICK)
         return
-    own = os.path.join(os.path.realpath(task.folder), "")
-    looked_at = 0.0  # what changed before the folders were watched is seen at the first tick
+    own = os.path.join(os.path.realpath(options.folder), "")
+    looked_at = 0.0  # the first tick reports changes made before the folders were watched
     for found in watch(
         *sorted(there),
         watch_filter=lambda _, path: not path.startswith(own),
@@ -338,7 +341,7 @@ def _watched(task: Task) -> Iterator[None]:
         yield_on_timeout=True,
         ignore_permission_denied=True,
     ):
-        is_other = session_folders(task) != there
+        is_other = session_folders(options) != there
         if found or is_other or time.monotonic() - looked_at > SELDOM:
             yield
             looked_at = time.monotonic()

@@ -1,1 +1,1 @@
-"""The history as a memory that agents can ask: tools, resources and prompts of the Model Context Protocol."""
+"""The history for agents: tools, resources and prompts of the Model Context Protocol."""

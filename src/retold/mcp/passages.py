@@ -1,4 +1,4 @@
-"""How a conversation is cited: by its key, so that it can be asked for again, and in a few words, so that it need not be."""
+"""Passages of answers: sessions cited by their keys, entries with their turns, and edits of files."""
 
 from __future__ import annotations
 
@@ -9,224 +9,219 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from retold.archive.queries.conditions import Condition, of_key
-from retold.archive.queries.listing import is_among
-from retold.export.diffs import FileEdit, changed_by, edits_of
-from retold.export.load import Quoting
-from retold.export.text import times
-from retold.export.text.escape import uncut
-from retold.export.transcript import TranscriptOptions, about, entry_lines, fate_of, plural, speaker
+from retold.archive.queries.listing import Condition, is_selected, key_condition, load_named_sessions
+from retold.export.diffs import FileEdit, diffs_with_content, file_edits
+from retold.export.load import RedactedSession, drop_cut_word
+from retold.export.text.formatting import format_moment, plural
+from retold.export.transcript import TranscriptOptions, fate_words, format_entry, format_heading, speaker_name
 from retold.insights.past_answers import PastAnswer
 from retold.insights.text import TurnPlace as Gleaned
-from retold.mcp.reply import BadCursor, Passage, head_line
+from retold.mcp.reply import Passage, RequestError, head_line
 from retold.mcp.tool import ToolContext
 from retold.model.session import Entry, Message, Session, ToolCall
-from retold.projects.matching import last_name
-from retold.reports.dashboards import Changed, changers, files_meant
+from retold.projects.matching import folder_name
+from retold.reports.dashboards import FileActivity, find_files, report_changing_sessions
+from retold.reports.stats import ReportQuery, parse_span
 from retold.search.filters import Filters
-from retold.search.listing import rows_meant
-from retold.search.pages import SessionSummary, glances, glances_of, held_rows
-from retold.search.report_query import ReportQuery, span
-from retold.search.scan_job import ResultItem, ResultPlace
-from retold.sessions.pages import slices, turn_places
+from retold.search.pages import SessionSummary, load_result_rows, load_summaries, select_summaries
+from retold.search.scan_job import ResultHit, ResultItem
+from retold.sessions.slices import load_slices, turn_starts
 
 _TITLE = 90
 
 
-def cited(card: SessionSummary) -> str:
-    """Return a conversation in a line: its key, when it ended, its project, its title."""
-    facts = [card.key, moment(card.ended_at), last_name(card.root) if card.root else None, title(card.title)]
+def cite(card: SessionSummary) -> str:
+    """Return a session on one line: key, end, project and title."""
+    facts = [
+        card.key,
+        utc_minute(card.ended_at),
+        folder_name(card.root) if card.root else None,
+        short_title(card.title),
+    ]
     return " · ".join(fact for fact in facts if fact)
 
 
-def cleanly_cited(card: SessionSummary, clean: Callable[[str], str]) -> str:
-    """Return the same without secrets, taken out by somebody who knows more of them than the title gives away."""
-    return cited(card if card.title is None else replace(card, title=clean(uncut(card.title) or "")))
+def cite_redacted(card: SessionSummary, redact: Callable[[str], str]) -> str:
+    """Return the citation with the title redacted by a redactor that knows the whole session."""
+    return cite(card if card.title is None else replace(card, title=redact(drop_cut_word(card.title) or "")))
 
 
-def moment(at: datetime | None) -> str | None:
-    """Return a time to the minute, in UTC: keys are in UTC as well."""
-    return None if at is None else times.moment(at, is_utc=True)
+def utc_minute(at: datetime | None) -> str | None:
+    """Return a time to the minute in UTC, as keys have it."""
+    return None if at is None else format_moment(at, is_utc=True)
 
 
-def title(text: str | None) -> str | None:
-    """Return a title that leaves room for what is told below it; it is cut between words, see `uncut`."""
+def short_title(text: str | None) -> str | None:
+    """Return a title cut between words, see `drop_cut_word`."""
     line = " ".join((text or "").split())
-    return uncut(line if len(line) <= _TITLE else f"{line[: _TITLE - 1]}…")
+    return drop_cut_word(line if len(line) <= _TITLE else f"{line[: _TITLE - 1]}…")
 
 
 _MOST = 10
-"""Conversations that are told of where several are meant."""
+"""Sessions that an ambiguous key lists."""
 _LONGEST = 80
 
 
-def is_seen(asking: ToolContext, key: str) -> bool:
-    """Tell whether a conversation is within reach."""
-    return is_among(asking.record, key, asking.reach.conditions())
+def is_within_reach(context: ToolContext, key: str) -> bool:
+    """Return whether a session is within the scope."""
+    return is_selected(context.store, key, context.scope.conditions())
 
 
-def resolve_session(asking: ToolContext, text: str) -> SessionSummary:
-    """Return the conversation that a key, a native id or the start of either means.
+def resolve_session(context: ToolContext, text: str) -> SessionSummary:
+    """Return the session that a key, a native id or the start of either means.
 
-    One out of reach is told exactly as one that does not exist.
+    The error for a session beyond the scope is that for one that does not exist.
     """
-    found = rows_meant(asking.record, text, asking.reach.conditions()) if text else []
+    found = load_named_sessions(context.store, text, context.scope.conditions()) if text else []
     if len(found) > 1:
         keys = ", ".join(head_line(key) for _, key, _ in found[:_MOST])
         more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
-        raise BadCursor(f"{text[:_LONGEST]!r} may be any of {keys}{more}: give a whole key")
-    cards = glances_of(asking.record, [number for number, *_ in found])
+        raise RequestError(f"{text[:_LONGEST]!r} may be any of {keys}{more}: give a whole key")
+    cards = load_summaries(context.store, [number for number, *_ in found])
     if not cards:
-        raise BadCursor(f"there is no session {text[:_LONGEST]!r}: search_history and recent_work tell keys")
+        raise RequestError(
+            f"there is no session {text[:_LONGEST]!r}: search_history and recent_work tell keys"
+        )
     return cards[0]
 
 
 _WHOLE = "about it"
-"""The place of a title, or of a tag."""
+"""The place of a hit in a title or a tag."""
 
 
-def is_untold(asking: ToolContext, holding: ResultItem) -> bool:
-    """Tell whether words stand only in what is not told: then not even that may be known, or they could be guessed."""
-    return asking.redactors is not None and bool(holding.places) and not any(map(_is_told, holding.places))
+def is_result_hidden(context: ToolContext, holding: ResultItem) -> bool:
+    """Return whether all hits are in redacted text. Such a result is left out, or an agent could guess secrets by searching."""
+    if context.make_redactor is None:
+        return False
+    return bool(holding.hits) and not any(place.matches for place in holding.hits)
 
 
-def _is_told(place: ResultPlace) -> bool:
-    return bool(place.matches)
+def format_places(context: ToolContext, key: str, holding: ResultItem) -> Iterator[str]:
+    """Yield the hits of a result."""
+    begins = turn_starts(context.store, holding.session, key)
+    return (_line(begins, place) for place in holding.hits)
 
 
-def place_lines(asking: ToolContext, key: str, holding: ResultItem) -> Iterator[str]:
-    """Yield the places at which the words of a question stand."""
-    begins = turn_places(asking.record, holding.session, key)
-    return (_line(begins, place) for place in holding.places)
-
-
-def _line(begins: Sequence[int], place: ResultPlace) -> str:
+def _line(begins: Sequence[int], place: ResultHit) -> str:
     turn = f"turn {bisect_right(begins, place.seq)}" if place.seq >= 0 else _WHOLE
     who = place.tool or place.role
-    became = "" if place.fate == "live" else f" ({place.fate})"
-    return f"{turn}{f', {who}' if who else ''}{became}: {place.snippet}"
+    fate = "" if place.fate == "live" else f" ({place.fate})"
+    return f"{turn}{f', {who}' if who else ''}{fate}: {place.snippet}"
 
 
-def turn_words(place: Gleaned) -> str:
-    """Return the turn of something that was gleaned; what nobody had asked for yet is of the first."""
+def turn_label(place: Gleaned) -> str:
+    """Return a turn; entries before the first prompt belong to turn 1."""
     return f"turn {max(1, place.turn)}"
 
 
 _MOST_CHILDREN = 20
-"""Subagents that are told of at the top; each is told of where it was called as well."""
+"""Subagents that the heading lists; each is named by its call as well."""
 
 
-def top(asking: ToolContext, quoting: Quoting, turns: int) -> Iterator[Passage]:
-    """Yield what is known of a conversation before any of it is read."""
-    session = quoting.session
+def heading_passage(context: ToolContext, redacted: RedactedSession, turns: int) -> Iterator[Passage]:
+    """Yield the facts of a session."""
+    session = redacted.session
     if session is not None:
-        title, *facts = [line.text for line in about(session, is_utc=True)]
-        lines = [f"{title}", *facts, *_further(asking, session, turns)]
-        yield Passage(f"session {session.key}", "\n".join(lines), is_clean=True)
+        title, *facts = [line.text for line in format_heading(session, is_utc=True)]
+        lines = [f"{title}", *facts, *_more_facts(context, session, turns)]
+        yield Passage(f"session {session.key}", "\n".join(lines), is_redacted=True)
 
 
-def _further(asking: ToolContext, session: Session, turns: int) -> Iterator[str]:
-    ended = f" · ended {moment(session.ended_at)}" if session.ended_at else ""
+def _more_facts(context: ToolContext, session: Session, turns: int) -> Iterator[str]:
+    ended = f" · ended {utc_minute(session.ended_at)}" if session.ended_at else ""
     yield f"{session.agent} · {plural(turns, 'turn')} · {session.status}{ended}"
-    if session.parent and is_seen(asking, session.parent):
+    if session.parent and is_within_reach(context, session.parent):
         yield f"part of {session.parent}"
-    children = [key for key in session.children if is_seen(asking, key)]
+    children = [key for key in session.children if is_within_reach(context, key)]
     shown, left = children[:_MOST_CHILDREN], len(children) - _MOST_CHILDREN
     if shown:
         yield "subagents: " + ", ".join(shown) + (f" and {left} more" if left > 0 else "")
 
 
-def told(  # noqa: PLR0913 - a conversation, who asks for it, and which part of it
-    asking: ToolContext,
-    quoting: Quoting,
+def entry_passages(  # noqa: PLR0913 - a session, its context, and which part of it
+    context: ToolContext,
+    redacted: RedactedSession,
     begins: Sequence[int],
-    wanted: TranscriptOptions,
+    options: TranscriptOptions,
     first: int,
     end: int | None,
 ) -> Iterator[Passage]:
-    """Yield a passage for every entry of which something is told; those before it that tell nothing go with it."""
-    session = quoting.session
+    """Yield a passage for each entry that is shown; it counts for the hidden ones before it as well."""
+    session = redacted.session
     if session is None:
         return
     skipped = 0
-    for seq, entry in quoting.entries(first, end):
-        lines = [line.text for line in entry_lines(entry, wanted)]
-        lines += [f"  → subagent {key}" for key in _children(entry) if is_seen(asking, key)]
+    for seq, entry in redacted.entries(first, end):
+        lines = [line.text for line in format_entry(entry, options)]
+        calls = [part for part in getattr(entry, "parts", ()) if isinstance(part, ToolCall)]
+        children = [call.child for call in calls if call.child]
+        lines += [f"  → subagent {key}" for key in children if is_within_reach(context, key)]
         if not lines:
             skipped += 1
             continue
-        head = f"turn {max(bisect_right(begins, seq), 1)} · {_who(entry, session.agent)}"
-        yield Passage(head, "\n".join(lines), is_clean=True, numbers=skipped + 1)
+        head = f"turn {max(bisect_right(begins, seq), 1)} · {_entry_head(entry, session.agent)}"
+        yield Passage(head, "\n".join(lines), is_redacted=True, step=skipped + 1)
         skipped = 0
 
 
-def _children(entry: Entry) -> Iterator[str]:
-    parts = entry.parts if isinstance(entry, Message) else ()
-    return (part.child for part in parts if isinstance(part, ToolCall) and part.child)
-
-
-def _who(entry: Entry, agent: str) -> str:
-    name = speaker(entry, agent) if isinstance(entry, Message) else entry.kind
-    became = fate_of(entry)
-    at = moment(entry.at)
-    return f"{name}{f' ({became})' if became else ''}{f' · {at}' if at else ''}"
+def _entry_head(entry: Entry, agent: str) -> str:
+    name = speaker_name(entry, agent) if isinstance(entry, Message) else entry.kind
+    fate, at = fate_words(entry), utc_minute(entry.at)
+    return f"{name}{f' ({fate})' if fate else ''}{f' · {at}' if at else ''}"
 
 
 Lines = Callable[[ToolContext, PastAnswer, SessionSummary], Iterator[str]]
-"""What is told of one."""
+"""Yields the lines of an answer about one session."""
 
 
-def passages(asking: ToolContext, remembered: Iterable[PastAnswer], lines: Lines) -> Iterator[Passage]:
-    """Yield a passage for each conversation; those of which nothing is told go with the next."""
+def answer_passages(context: ToolContext, answers: Iterable[PastAnswer], lines: Lines) -> Iterator[Passage]:
+    """Yield a passage for each answer; it counts for the hidden ones before it as well."""
     skipped = 0
-    for found in remembered:
-        if is_untold(asking, found.holding):
+    for answer in answers:
+        if is_result_hidden(context, answer.result):
             skipped += 1
             continue
-        for row in held_rows(asking.record, [found.holding]):
-            quoting = Quoting(asking.record, row.card.key, asking.redactors)
-            head, told = cleanly_cited(row.card, quoting.text), "\n".join(lines(asking, found, row.card))
-            yield Passage(head, quoting.text(told), is_clean=True, numbers=skipped + 1)
+        for row in load_result_rows(context.store, [answer.result]):
+            redacted = RedactedSession(context.store, row.summary.key, context.make_redactor)
+            head = cite_redacted(row.summary, redacted.redact_text)
+            text = redacted.redact_text("\n".join(lines(context, answer, row.summary)))
+            yield Passage(head, text, is_redacted=True, step=skipped + 1)
             skipped = 0
 
 
 _MOST_FILES = 50
-"""Files that are told of where several are meant."""
+"""Files that an ambiguous path lists."""
 _MOST_EDITS = 40
-"""Edits of one session that are told."""
+"""Edits of one session that are shown."""
 _AT_ONCE = 10
-"""Sessions that are asked for at a time."""
+"""Sessions that are loaded at a time."""
 
 
-def changes(asking: ToolContext, path: str, sessions: Sequence[Condition]) -> Iterator[Passage]:
-    """Yield the conversations that changed a file, or, where several are meant, which."""
-    question = _question(asking, sessions)
-    files = files_meant(question, path, _MOST_FILES)
+def file_passages(context: ToolContext, path: str, sessions: Sequence[Condition]) -> Iterator[Passage]:
+    """Yield the sessions that changed a file, or the files that an ambiguous path may mean."""
+    filters = Filters()
+    filters.sessions += sessions
+    query = ReportQuery(context.store, filters, parse_span(None, None, is_utc=True))
+    files = find_files(query, path, _MOST_FILES)
     if len(files) > 1:
-        yield from islice(_files(files), asking.first, None)
+        yield from islice(_files(files), context.first_passage, None)
     elif files:
-        yield from _sessions(asking, question, files[0])
+        yield from _sessions(context, query, files[0])
 
 
-def _question(asking: ToolContext, sessions: Sequence[Condition]) -> ReportQuery:
-    wanted = Filters()
-    wanted.sessions += sessions
-    return ReportQuery(asking.record, wanted, span(None, None, is_utc=True))
-
-
-def _files(files: list[Changed]) -> Iterator[Passage]:
-    """Yield which files are meant, each by a path that means no other."""
-    names, ends = [file.name for file in files], _ends([file.path for file in files])
+def _files(files: list[FileActivity]) -> Iterator[Passage]:
+    """Yield a list of files, each by a path that means no other."""
+    names, ends = [file.name for file in files], _unique_ends([file.path for file in files])
     lines = [
         f"{file.name if names.count(file.name) == 1 else end}: {plural(file.changes, 'change')}"
-        f" in {plural(file.sessions, 'conversation')}, last {moment(file.last_at) or 'at no known time'}"
+        f" in {plural(file.sessions, 'conversation')}, last {utc_minute(file.last_at) or 'at no known time'}"
         for file, end in zip(files, ends, strict=True)
     ]
     yield Passage("Several files are meant: ask again with one of these paths", "\n".join(lines))
 
 
-def _ends(paths: Sequence[str]) -> list[str]:
-    """Return the shortest end of each path that is of no other: a whole path may hold a name that is not told."""
+def _unique_ends(paths: Sequence[str]) -> list[str]:
+    """Return the shortest unique end of each path: a whole path may have a name that is to stay hidden."""
     parts = [path.replace("\\", "/").split("/") for path in paths]
     deepest = max(map(len, parts))
     ends = [["/".join(part[-length:]) for part in parts] for length in range(1, deepest + 1)]
@@ -236,35 +231,35 @@ def _ends(paths: Sequence[str]) -> list[str]:
     ]
 
 
-def _sessions(asking: ToolContext, question: ReportQuery, file: Changed) -> Iterator[Passage]:
+def _sessions(context: ToolContext, query: ReportQuery, file: FileActivity) -> Iterator[Passage]:
     """Yield the sessions that changed a file, the newest first."""
-    place = asking.first
-    while found := changers(question, file.path, _AT_ONCE, place):
+    place = context.first_passage
+    while found := report_changing_sessions(query, file.path, _AT_ONCE, place):
         for changer in found:
-            for card in glances(asking.record, [of_key(changer.key)], 1):
-                quoting = Quoting(asking.record, card.key, asking.redactors)
-                head = f"{cleanly_cited(card, quoting.text)} · {file.name}"
-                yield Passage(head, _edits(asking, card, quoting, file.path), is_clean=True)
+            for card in select_summaries(context.store, [key_condition(changer.key)], 1):
+                redacted = RedactedSession(context.store, card.key, context.make_redactor)
+                head = f"{cite_redacted(card, redacted.redact_text)} · {file.name}"
+                yield Passage(head, _edits(context, card, redacted, file.path), is_redacted=True)
         place += len(found)
 
 
-def _edits(asking: ToolContext, card: SessionSummary, quoting: Quoting, path: str) -> str:
-    """Return what a session changed in a file, call by call."""
-    found = edits_of(slices(asking.record, card.key), path)
-    begins = turn_places(asking.record, card.session, card.key)
-    told = [_edit(begins, quoting, edit) for edit in islice(found, _MOST_EDITS)]
-    left = sum(1 for _ in found)
+def _edits(context: ToolContext, card: SessionSummary, redacted: RedactedSession, path: str) -> str:
+    """Return the changes that a session made to a file, call by call."""
+    edits = file_edits(load_slices(context.store, card.key), path)
+    begins = turn_starts(context.store, card.session, card.key)
+    texts = [_edit(begins, redacted, edit) for edit in islice(edits, _MOST_EDITS)]
+    left = sum(1 for _ in edits)
     more = [f"{plural(left, 'more change')}: read_session with tools `full` tells them"] if left else []
-    return "\n\n".join([*told, *more])
+    return "\n\n".join([*texts, *more])
 
 
-def _edit(begins: Sequence[int], quoting: Quoting, edit: FileEdit) -> str:
-    message = quoting.entry(edit.message)
-    part = message.parts[edit.place] if isinstance(message, Message) else None
+def _edit(begins: Sequence[int], redacted: RedactedSession, edit: FileEdit) -> str:
+    message = redacted.redact_entry(edit.message)
+    part = message.parts[edit.part] if isinstance(message, Message) else None
     call = part if isinstance(part, ToolCall) else edit.call
     turn = bisect_right(begins, edit.seq)
-    became = [word for word in (call.status if call.status != "success" else "", fate_of(message)) if word]
-    told = f" ({', '.join(became)})" if became else ""
-    at = moment(call.at or message.at)
-    head = f"turn {turn}, {call.name}{told}{f', {at}' if at else ''}"
-    return "\n".join([head, *(change.diff for change in changed_by(call))])
+    words = [word for word in (call.status if call.status != "success" else "", fate_words(message)) if word]
+    fate = f" ({', '.join(words)})" if words else ""
+    at = utc_minute(call.at or message.at)
+    head = f"turn {turn}, {call.name}{fate}{f', {at}' if at else ''}"
+    return "\n".join([head, *(change.diff for change in diffs_with_content(call))])

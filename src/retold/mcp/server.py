@@ -1,4 +1,4 @@
-"""The server of the Model Context Protocol: what agents are told of, and how their calls are answered."""
+"""The server of the Model Context Protocol: its tools, and the handlers of all methods."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from retold import __version__
-from retold.mcp.errors import TROUBLES, Bugs, Log, told_trouble
 from retold.mcp.prompts import Prompts
-from retold.mcp.reply import Reply, fenced
+from retold.mcp.reply import Reply, fence_reply
 from retold.mcp.resources import Resources
-from retold.mcp.service import QueryService
-from retold.mcp.tool import Tool, understood
+from retold.mcp.service import EXPECTED_ERRORS, ErrorMiddleware, LogBug, QueryService, error_text
+from retold.mcp.tool import Tool, parse_arguments
 from retold.mcp.tools import TOOLS
 
 ABOUT = (
@@ -32,68 +31,70 @@ _ONLY_READS = types.ToolAnnotations(
 Context = ServerRequestContext[Any]
 
 
-def made_server(desk: QueryService, log: Log) -> Server[Any]:
-    """Return a server that answers from a desk; `log` keeps bugs of ours."""
-    counter, resources, prompts = Counter(desk), Resources(desk), Prompts(desk)
+def make_server(service: QueryService, log: LogBug) -> Server[Any]:
+    """Return a server that answers from `service`; `log` keeps bugs."""
+    handlers, resources, prompts = ToolHandlers(service), Resources(service), Prompts(service)
     server: Server[Any] = Server(
         "retold",
         version=__version__,
         title="retold: past conversations with coding agents",
         instructions=ABOUT,
-        on_list_tools=counter.tools,
-        on_call_tool=counter.called,
-        on_list_resources=resources.listed,
-        on_list_resource_templates=resources.templates,
-        on_read_resource=resources.read,
-        on_list_prompts=prompts.listed,
-        on_get_prompt=prompts.filled,
-        on_completion=resources.completed,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_resources=resources.list_resources,
+        on_list_resource_templates=resources.list_templates,
+        on_read_resource=resources.read_resource,
+        on_list_prompts=prompts.list_prompts,
+        on_get_prompt=prompts.get_prompt,
+        on_completion=resources.complete,
     )
-    server.middleware.clear()  # it would tell of every call, if whoever started us had set up telemetry
-    server.middleware.append(Bugs(log))
+    server.middleware.clear()  # the SDK's own would report each call to the telemetry of the process
+    server.middleware.append(ErrorMiddleware(log))
     return server
 
 
-class Counter:
-    """Takes requests, and hands answers out."""
+class ToolHandlers:
+    """Handlers of the methods about tools."""
 
-    def __init__(self, desk: QueryService) -> None:
-        self._desk = desk
+    def __init__(self, service: QueryService) -> None:
+        self._service = service
 
-    async def tools(
+    async def list_tools(
         self, _context: Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        """Tell of all tools."""
-        return types.ListToolsResult(tools=list(_listed()))
+        """Return the definitions of all tools."""
+        return types.ListToolsResult(tools=list(_definitions()))
 
-    async def called(self, _context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        """Answer a call; what cannot be answered is told to the agent, which may ask better."""
+    async def call_tool(self, _context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        """Return the result of a call. An expected error is a result, so that the agent can correct its call."""
         tool = _BY_NAME.get(params.name)
         if tool is None:
             raise MCPError(
                 types.INVALID_PARAMS, f"no tool {params.name[:40]}: there are {', '.join(_BY_NAME)}"
             )
         try:
-            arguments = understood(tool.arguments, params.arguments or {})
-            reply = await self._desk.answered(tool, arguments)
-        except TROUBLES as trouble:
-            return _refusal(told_trouble(trouble))
-        return _result(_text(tool, reply))
+            arguments = parse_arguments(tool.arguments, params.arguments or {})
+            reply = await self._service.answer(tool, arguments)
+        except EXPECTED_ERRORS as error:
+            return types.CallToolResult(content=[types.TextContent(text=error_text(error))], is_error=True)
+        return types.CallToolResult(content=[types.TextContent(text=_text(tool, reply))])
 
 
 def _text(tool: Tool, reply: Reply) -> str:
     if not reply.passages:
-        return f"{tool.nothing} {reply.note}".rstrip()
-    return fenced(reply, f'There is more: call {tool.name} with the same arguments and cursor "{{cursor}}".')
+        return f"{tool.empty_text} {reply.note}".rstrip()
+    return fence_reply(
+        reply, f'There is more: call {tool.name} with the same arguments and cursor "{{cursor}}".'
+    )
 
 
 @cache
-def _listed() -> tuple[types.Tool, ...]:
-    """Return what is told of all tools: it never changes, and takes a while to make."""
-    return tuple(map(_described, TOOLS))
+def _definitions() -> tuple[types.Tool, ...]:
+    """Return the definitions of all tools, made once."""
+    return tuple(map(_definition, TOOLS))
 
 
-def _described(tool: Tool) -> types.Tool:
+def _definition(tool: Tool) -> types.Tool:
     return types.Tool(
         name=tool.name,
         title=tool.title,
@@ -101,11 +102,3 @@ def _described(tool: Tool) -> types.Tool:
         input_schema=tool.schema(),
         annotations=_ONLY_READS,
     )
-
-
-def _result(text: str) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text=text)])
-
-
-def _refusal(text: str) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True)

@@ -1,4 +1,4 @@
-"""The server over stdin and stdout: it ends when the input does, or when it is told to, whatever it is at."""
+"""The MCP server over stdin and stdout. It ends with the input or by a signal, even if a thread hangs."""
 
 from __future__ import annotations
 
@@ -20,53 +20,53 @@ from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 
 LONGEST = 4 << 20
-"""Bytes of a line; as many as the SDK takes over HTTP."""
+"""Bytes of a line; the SDK has the same limit over HTTP."""
 _AHEAD = 16
-"""Lines that are read before they are asked for."""
+"""Lines that are read ahead."""
 _LAST = 0.3
-"""Seconds for which, once the input has ended, somebody is waited for who does not read."""
+"""Seconds that a write may take after the end of the input, if the client does not read."""
 _CHUNK = 1 << 16
 
 
-class TooLong:
-    """A line that was longer than any may be; it was not kept."""
+class OversizedLine:
+    """A line longer than `LONGEST`, whose content was dropped."""
 
 
-Line = bytes | TooLong
+Line = bytes | OversizedLine
 
 
-class Cutter:
-    """Cuts bytes, as they come, into lines."""
+class LineSplitter:
+    """Splits chunks of bytes into lines."""
 
     def __init__(self, longest: int = LONGEST) -> None:
-        self._longest, self._begun, self._is_skipped = longest, bytearray(), False
+        self._longest, self._line, self._is_skipped = longest, bytearray(), False
 
     def lines(self, chunk: bytes) -> Iterator[Line]:
-        """Yield the lines that a further piece completes."""
+        """Yield the lines that a chunk completes."""
         *whole, rest = chunk.split(b"\n")
         for end in whole:
             self._add(end)
-            yield TooLong() if self._is_skipped else bytes(self._begun)
-            self._begun, self._is_skipped = bytearray(), False
+            yield OversizedLine() if self._is_skipped else bytes(self._line)
+            self._line, self._is_skipped = bytearray(), False
         self._add(rest)
 
     def last(self) -> Iterator[Line]:
-        """Yield what is left at the end, where nobody ended the line."""
-        if self._begun:
-            yield bytes(self._begun)
+        """Yield the last line, if it has no line end."""
+        if self._line:
+            yield bytes(self._line)
 
     def _add(self, piece: bytes) -> None:
-        if self._is_skipped or len(self._begun) + len(piece) > self._longest:
-            self._begun, self._is_skipped = bytearray(), True
+        if self._is_skipped or len(self._line) + len(piece) > self._longest:
+            self._line, self._is_skipped = bytearray(), True
         else:
-            self._begun += piece
+            self._line += piece
 
 
-class Wire:
-    """The two ends, each with a thread that nobody waits for: it may hang in a read or a write for ever."""
+class StdioStreams:
+    """Input and output, each with a daemon thread, since a read or a write may hang for ever."""
 
     def __init__(self, source: int, sink: int) -> None:
-        """Take file descriptors; inside a running loop."""
+        """Take file descriptors; must be called inside a running loop."""
         self._source, self._sink = source, sink
         self._loop = asyncio.get_running_loop()
         self._lines: asyncio.Queue[Line] = asyncio.Queue(_AHEAD)
@@ -76,12 +76,12 @@ class Wire:
         Thread(target=self._read, name="wire-in", daemon=True).start()
         Thread(target=self._write, name="wire-out", daemon=True).start()
 
-    def end(self) -> None:
-        """Read no further: go on as if the input had ended."""
+    def end_input(self) -> None:
+        """Behave as if the input had ended."""
         self._is_over = True
         self._ended.set()
 
-    async def line(self) -> Line | None:
+    async def read_line(self) -> Line | None:
         """Return the next line; None at the end."""
         if self._is_over or (self._ended.is_set() and self._lines.empty()):
             return None
@@ -96,8 +96,8 @@ class Wire:
             taking.cancel()
             ending.cancel()
 
-    async def tell(self, line: bytes) -> None:
-        """Write a line; where nobody reads any more it goes nowhere."""
+    async def write_line(self, line: bytes) -> None:
+        """Write a line; it is dropped if the client no longer reads."""
         if self._is_dead:
             return
         written = self._loop.create_future()
@@ -114,12 +114,12 @@ class Wire:
     # In the threads ----------------------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        cutter = Cutter()
-        with suppress(RuntimeError):  # the loop is closed: nobody listens
+        splitter = LineSplitter()
+        with suppress(RuntimeError):  # the loop is closed
             with suppress(OSError):
                 while chunk := os.read(self._source, _CHUNK):
-                    self._pass_on(cutter.lines(chunk))
-            self._pass_on(cutter.last())
+                    self._pass_on(splitter.lines(chunk))
+            self._pass_on(splitter.last())
             self._loop.call_soon_threadsafe(self._ended.set)
 
     def _pass_on(self, lines: Iterator[Line]) -> None:
@@ -131,7 +131,7 @@ class Wire:
         with suppress(RuntimeError):
             while True:
                 line, written = self._to_write.get()
-                with suppress(OSError):  # whoever read is gone: the input will end, too
+                with suppress(OSError):  # the client is gone: the input will end as well
                     while line:
                         line = line[os.write(self._sink, line) :]
                 self._loop.call_soon_threadsafe(_done, written)
@@ -142,21 +142,21 @@ def _done(written: asyncio.Future[None]) -> None:
         written.set_result(None)
 
 
-Given = SessionMessage | Exception
+ReceivedMessage = SessionMessage | Exception
 _BROKEN = {"code": types.PARSE_ERROR, "message": "this is no JSON"}
 _STRANGE = {"code": types.INVALID_REQUEST, "message": "this is no message of JSON-RPC 2.0, or it is several"}
 _LONG = {"code": types.INVALID_REQUEST, "message": "this message is longer than any may be"}
 
 
 def serve_stdio(server: Server[Any]) -> int:
-    """Answer over stdin and stdout until the input ends; returns the signal that ended it instead, or 0."""
-    with _diverted() as (source, sink):
+    """Answer over stdin and stdout until the input ends; return the signal that ended it, or 0."""
+    with _redirect_streams() as (source, sink):
         return asyncio.run(_serve(server, source, sink))
 
 
 @contextmanager
-def _diverted() -> Iterator[tuple[int, int]]:
-    """Yield what stdin and stdout were, and lead them elsewhere meanwhile: what anybody prints is no answer."""
+def _redirect_streams() -> Iterator[tuple[int, int]]:
+    """Yield copies of stdin and stdout; meanwhile stdout is stderr, so that no print reaches the client."""
     sys.stdout.flush()
     source, sink = os.dup(0), os.dup(1)
     with open(os.devnull, "rb") as nothing:
@@ -167,61 +167,63 @@ def _diverted() -> Iterator[tuple[int, int]]:
     finally:
         with suppress(OSError, ValueError):
             sys.stdout.flush()
-        os.dup2(sink, 1)  # the threads may still hang in the others: they are not closed
+        os.dup2(sink, 1)  # source and sink stay open, since the threads may still hang in them
 
 
 async def _serve(server: Server[Any], source: int, sink: int) -> int:
-    wire, came = Wire(source, sink), []
+    streams, signals = StdioStreams(source, sink), []
 
-    def told(number: int) -> None:
-        came.append(number)
-        wire.end()
+    def on_signal(number: int) -> None:
+        signals.append(number)
+        streams.end_input()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         with suppress(NotImplementedError):  # on Windows
-            asyncio.get_running_loop().add_signal_handler(number, told, number)
-    given_to, given = anyio.create_memory_object_stream[Given](0)
-    answers, answered = anyio.create_memory_object_stream[SessionMessage](0)
+            asyncio.get_running_loop().add_signal_handler(number, on_signal, number)
+    send_message, messages = anyio.create_memory_object_stream[ReceivedMessage](0)
+    send_answer, answers = anyio.create_memory_object_stream[SessionMessage](0)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_hear, wire, given_to)
-        tasks.start_soon(_speak, wire, answered)
-        await server.run(given, answers, server.create_initialization_options())
-    return came[0] if came else 0
+        tasks.start_soon(_receive, streams, send_message)
+        tasks.start_soon(_send, streams, answers)
+        await server.run(messages, send_answer, server.create_initialization_options())
+    return signals[0] if signals else 0
 
 
-async def _hear(wire: Wire, to: ObjectSendStream[Given]) -> None:
-    """Pass on what is said until the input ends; what cannot be understood is answered here."""
+async def _receive(streams: StdioStreams, to: ObjectSendStream[ReceivedMessage]) -> None:
+    """Pass messages to the server until the input ends; malformed ones are answered here."""
     async with to:
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # nobody listens any more
-            while (line := await wire.line()) is not None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the server has ended
+            while (line := await streams.read_line()) is not None:
                 if isinstance(line, bytes) and not line.strip():
                     continue
-                message = _understood(line)
+                message = _parse_message(line)
                 if isinstance(message, SessionMessage):
                     await to.send(message)
                 else:
-                    await wire.tell(message)
+                    await streams.write_line(message)
 
 
-async def _speak(wire: Wire, answers: ObjectReceiveStream[SessionMessage]) -> None:
+async def _send(streams: StdioStreams, answers: ObjectReceiveStream[SessionMessage]) -> None:
     async with answers:
         async for answer in answers:
-            await wire.tell(answer.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+            await streams.write_line(
+                answer.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+            )
 
 
-def _understood(line: Line) -> SessionMessage | bytes:
-    """Return a message, or the answer to what is none."""
-    if isinstance(line, TooLong):
+def _parse_message(line: Line) -> SessionMessage | bytes:
+    """Return a message, or the error that answers a malformed one."""
+    if isinstance(line, OversizedLine):
         return _error(None, _LONG)
     try:
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
         pass
     try:
-        said = msgspec.json.decode(line)
+        tree = msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return _error(None, _BROKEN)
-    number = said.get("id") if isinstance(said, dict) else None
+    number = tree.get("id") if isinstance(tree, dict) else None
     is_known = isinstance(number, int | str) and not isinstance(number, bool)
     return _error(number if is_known else None, _STRANGE)
 

@@ -1,4 +1,4 @@
-"""What an agent can ask: a name, what it is for, what it takes, and who answers."""
+"""The interface of a tool: its arguments, its context and its definition."""
 
 from __future__ import annotations
 
@@ -7,83 +7,79 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from retold.archive.queries.conditions import Condition
+from retold.archive.queries.listing import Condition
 from retold.archive.store import Store, as_text
-from retold.mcp.reply import LEAST, MOST, USUAL, BadCursor, Passage
+from retold.mcp.reply import LEAST, MOST, USUAL, Passage, RequestError
 from retold.redaction import Redactor
 from retold.search.access import AccessScope
-from retold.search.facets import conditions_of
+from retold.search.facets import filter_conditions
 from retold.search.filters import UnknownChoice
-from retold.search.scan_job import ScanJob, Scanned
-
-Budget = Annotated[
-    int, msgspec.Meta(ge=LEAST, le=MOST, description="the most tokens that the answer may take")
-]
-From = Annotated[
-    str, msgspec.Meta(description="to go on: the cursor that the last answer ended with", max_length=40)
-]
-
+from retold.search.scan_job import ScanJob, ScanResult
 
 A = TypeVar("A", bound="Arguments")
 
 
 class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What every tool takes."""
+    """Arguments of every tool."""
 
-    budget: Budget = USUAL
-    cursor: From = ""
+    budget: Annotated[
+        int, msgspec.Meta(ge=LEAST, le=MOST, description="the most tokens that the answer may take")
+    ] = USUAL
+    cursor: Annotated[
+        str, msgspec.Meta(description="to go on: the cursor that the last answer ended with", max_length=40)
+    ] = ""
 
 
-def understood(kind: type[A], given: Mapping[str, Any]) -> A:
-    """Return arguments as they were given, but for halves of characters, with which nothing can be asked; raises ValidationError."""
-    told = {name: as_text(value) if isinstance(value, str) else value for name, value in given.items()}
-    return msgspec.convert(told, kind)
+def parse_arguments(kind: type[A], given: Mapping[str, Any]) -> A:
+    """Return the arguments of a call, without half surrogates, which cannot be searched; raises ValidationError."""
+    clean = {name: as_text(value) if isinstance(value, str) else value for name, value in given.items()}
+    return msgspec.convert(clean, kind)
 
 
 class ToolContext(msgspec.Struct, frozen=True):
-    """What a question is answered from."""
+    """The archive, the scope and the redaction of one call."""
 
-    record: Store
-    reach: AccessScope
-    clean: Callable[[str], str]
-    """Takes secrets out of a text."""
-    redactors: Callable[[], Redactor] | None
-    """Makes what takes them out of one conversation; None where they may stay."""
-    first: int = 0
-    """The number of the passage that is wanted first."""
-    scanned: Scanned | None = None
-    """What a scan has found, where one was asked for."""
+    store: Store
+    scope: AccessScope
+    redact: Callable[[str], str]
+    """Removes secrets from a text."""
+    make_redactor: Callable[[], Redactor] | None
+    """Makes a redactor for one session; None if secrets may stay."""
+    first_passage: int = 0
+    """Number of the first passage that is needed."""
+    scan_result: ScanResult | None = None
+    """Result of the scan that the tool requested."""
     notes: list[str] = msgspec.field(default_factory=list)
-    """Facts about the search that the answer states behind its passages."""
+    """Sentences about the search that follow the passages."""
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """One tool. It only reads."""
+    """A tool. It only reads."""
 
     name: str
     title: str
     about: str
-    """For the agent: what it is good for, and when to ask it."""
+    """Its purpose and when to call it, written for agents."""
     arguments: type[Arguments]
     answer: Callable[[ToolContext, Any], Iterator[Passage]]
-    """Yields passages from the first that is wanted on; no more of them are made than are told."""
-    nothing: str
-    """What is told where there are none."""
+    """Yields passages from the first that is needed on, lazily."""
+    empty_text: str
+    """The answer if there are no passages."""
     scan: Callable[[Any], ScanJob | None] = lambda _arguments: None
-    """What has to be looked for by a process of its own before it can be answered."""
+    """Returns the scan of all text that another process must make before the tool can answer."""
 
     def schema(self) -> dict[str, Any]:
-        """Return what it takes, as JSON Schema without references: some agents resolve none."""
-        _, found = msgspec.json.schema_components([self.arguments])
-        told = dict(found[self.arguments.__name__])
-        return {name: value for name, value in told.items() if name not in ("title", "description")}
+        """Return the JSON Schema of its arguments, without references, which some agents cannot resolve."""
+        _, components = msgspec.json.schema_components([self.arguments])
+        schema = components[self.arguments.__name__]
+        return {name: value for name, value in schema.items() if name not in ("title", "description")}
 
 
 _NAMES = ("agent", "project", "since", "until")
 
 
 class Filtered(Arguments, frozen=True, kw_only=True):
-    """Arguments of tools that look at many conversations."""
+    """Arguments of tools that search many sessions."""
 
     agent: Annotated[
         str,
@@ -103,21 +99,21 @@ class Filtered(Arguments, frozen=True, kw_only=True):
 
     @property
     def filters(self) -> Mapping[str, str]:
-        """Those that were given."""
+        """The filters that were given."""
         return {name: value for name in _NAMES if (value := getattr(self, name))}
 
 
-def narrowed(asking: ToolContext, arguments: Filtered) -> list[Condition]:
-    """Return what must hold of sessions: that they are within reach, and what was asked for."""
-    return [*asking.reach.conditions(), *filtered(arguments)]
+def session_conditions(context: ToolContext, arguments: Filtered) -> list[Condition]:
+    """Return the conditions of sessions: the scope, and the filters of a call."""
+    return [*context.scope.conditions(), *parse_filters(arguments)]
 
 
-def filtered(arguments: Filtered) -> list[Condition]:
-    """Return what the filters ask for."""
+def parse_filters(arguments: Filtered) -> list[Condition]:
+    """Return the conditions of the filters; raises an error that names a malformed one."""
     try:
-        return conditions_of(arguments.filters)
+        return filter_conditions(arguments.filters)
     except UnknownChoice as unknown:
-        raise BadCursor(str(unknown)) from unknown
+        raise RequestError(str(unknown)) from unknown
     except ValueError as error:
         given = " or ".join(repr(value) for value in (arguments.since, arguments.until) if value)
-        raise BadCursor(f"{given} is no date: write 2026-01-27, 7d, today or yesterday") from error
+        raise RequestError(f"{given} is no date: write 2026-01-27, 7d, today or yesterday") from error

@@ -1,4 +1,4 @@
-"""A Session from what an agent's module knows of it: everything that follows from the timeline is told here."""
+"""Makes a Session of an agent's draft: adds title, counts, usage, models, and estimates of tokens."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -20,17 +20,19 @@ from retold.model.session import (
     SessionStatus,
     SourceFile,
     ToolCall,
+    Totals,
+    Usage,
     View,
+    sum_usage,
 )
-from retold.model.usage import Totals, Usage, totals
 
 TITLE_LENGTH = 120
 LARGEST_EXTRA = 4096
-"""Bytes of one value in a session's `extra`, as JSON."""
+"""The largest value in a session's `extra`, in bytes of JSON."""
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent's module knows of a conversation."""
+    """An agent's contribution to a Session."""
 
     key: str
     agent: str
@@ -44,7 +46,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     status: SessionStatus
     parent: str | None = None
     usage: Totals | None = None
-    """Recorded totals, where they are not the sum of the messages'."""
+    """Recorded totals, if they differ from the sum of the messages' usage."""
     sources: tuple[SourceFile, ...]
     coverage: Coverage
     problems: tuple[Problem, ...]
@@ -53,8 +55,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     active: tuple[Entry, ...]
 
 
-def assembled(draft: Draft, view: View) -> Session:
-    """Return the Session in the view that was asked for."""
+def assemble_session(draft: Draft, view: View) -> Session:
+    """Return the Session in a view."""
     messages = [entry for entry in draft.full if type(entry) is Message]
     shown = messages if view == "full" else [entry for entry in draft.active if type(entry) is Message]
     prompts = [message.prompt for message in messages if message.prompt is not None]
@@ -77,22 +79,23 @@ def assembled(draft: Draft, view: View) -> Session:
         models=tuple(dict.fromkeys([message.model for message in messages if message.model])),
         parent=draft.parent,
         children=(),
-        counts=counted(shown),
-        usage=draft.usage or totals([message.usage for message in messages if message.usage and message.own]),
+        counts=count_messages(shown),
+        usage=draft.usage
+        or sum_usage([message.usage for message in messages if message.usage and message.own]),
         cost_usd=None,
         sources=draft.sources,
         coverage=draft.coverage,
         problems=draft.problems,
         view=view,
-        extra=bounded(draft.extra),
+        extra=limit_extra(draft.extra),
         timeline=draft.full if view == "full" else draft.active,
     )
 
 
-def bounded(extra: dict[str, Any]) -> dict[str, Any]:
-    """Return what else was recorded about a session without large values, which would stand in every listing.
+def limit_extra(extra: dict[str, Any]) -> dict[str, Any]:
+    """Return a session's other fields without large values, which would be in every listing.
 
-    `left_out` names them with their size in bytes; the original has them.
+    `left_out` has their names and their sizes in bytes; the original has the values.
     """
     sizes = {name: _size(value) for name, value in extra.items()}
     large = {name: size for name, size in sizes.items() if size > LARGEST_EXTRA}
@@ -108,8 +111,8 @@ def _size(value: Any) -> int:
         return len(repr(value).encode(errors="replace"))
 
 
-def counted(messages: Sequence[Message]) -> Counts:
-    """Count what is in messages."""
+def count_messages(messages: Sequence[Message]) -> Counts:
+    """Return the counts of messages."""
     prompts = sum([message.prompt is not None for message in messages])
     parts = chain.from_iterable([message.parts for message in messages])
     statuses = [part.status for part in parts if type(part) is ToolCall]
@@ -117,7 +120,7 @@ def counted(messages: Sequence[Message]) -> Counts:
 
 
 def _title(summary: str | None, prompts: Sequence[str]) -> str | None:
-    """Return the agent's summary, else the first prompt that is no command of the agent's own, on one line."""
+    """Return the agent's summary, else the first prompt that is no command of the agent, on one line."""
     spoken = next(
         (prompt for prompt in prompts if not prompt.startswith(("/", "?"))), prompts[0] if prompts else ""
     )
@@ -125,12 +128,20 @@ def _title(summary: str | None, prompts: Sequence[str]) -> str | None:
     return (line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…") or None
 
 
+def status_after(last: Entry | None) -> SessionStatus:
+    """Return how a session ended, by its last entry."""
+    if not isinstance(last, Message) or last.role != "assistant":
+        return "interrupted"
+    failed = any(isinstance(part, ToolCall) and part.status == "error" for part in last.parts)
+    return "failure" if failed else "success"
+
+
 BYTES_PER_TOKEN = 4
-"""The usual rule of thumb for text and code."""
+"""The usual estimate for text and code."""
 
 
-def estimated(timeline: Sequence[Entry], native_id: str) -> tuple[Entry, ...]:
-    """Return the timeline with a guess for each answer: what was said before is its prompt."""
+def estimate_usage(timeline: Sequence[Entry], native_id: str) -> tuple[Entry, ...]:
+    """Return the timeline with estimated tokens for each answer: all earlier text is its prompt."""
     entries: list[Entry] = []
     said = 0
     for place, entry in enumerate(timeline):
@@ -139,7 +150,7 @@ def estimated(timeline: Sequence[Entry], native_id: str) -> tuple[Entry, ...]:
             continue
         size = _message_size(entry)
         if entry.role == "assistant":
-            given, output = _tokens(said), _tokens(size)
+            given, output = _to_tokens(said), _to_tokens(size)
             request = f"{native_id}/{entry.id or place}"
             guess = Usage(request, given, None, 0, output, None, None, given + output, estimated=True)
             entry = msgspec.structs.replace(entry, usage=guess)  # noqa: PLW2901
@@ -158,5 +169,5 @@ def _message_size(message: Message) -> int:
     return sum(len(text.encode(errors="replace")) for text in texts)
 
 
-def _tokens(size: int) -> int:
+def _to_tokens(size: int) -> int:
     return -(-size // BYTES_PER_TOKEN)

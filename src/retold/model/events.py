@@ -1,4 +1,4 @@
-"""A session told as a flat sequence: the normalised events that programs follow."""
+"""A session as a flat sequence of normalised events, for programs that follow it."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -22,18 +22,18 @@ from retold.model.session import (
 
 
 class Step(msgspec.Struct, frozen=True, tag_field="event", kw_only=True):
-    """What every event says: which session, its place in it, and when."""
+    """The fields of every event: its session, its place in it, and its time."""
 
     session: str
     seq: int
     at: datetime | None
     at_derived: bool
-    """True where the record has no time of its own."""
+    """Whether the record has no time of its own."""
     fate: Fate
 
 
 class ToolName(msgspec.Struct, frozen=True):
-    """A tool, under its own name and ours."""
+    """A tool by its own and its canonical name."""
 
     name: str
     canonical: Canonical
@@ -41,7 +41,7 @@ class ToolName(msgspec.Struct, frozen=True):
 
 
 class SessionStart(Step, frozen=True, tag="session_start", kw_only=True):
-    """Synthesised: the session begins."""
+    """The session begins; no record of its own."""
 
     agent: str
     project: Project
@@ -75,7 +75,7 @@ class ToolUse(Step, frozen=True, tag="tool_use", kw_only=True):
 
 
 class ToolResult(Step, frozen=True, tag="tool_result", kw_only=True):
-    """A tool gave something back."""
+    """A tool returned its result."""
 
     call_id: str
     tool: ToolName
@@ -85,7 +85,7 @@ class ToolResult(Step, frozen=True, tag="tool_result", kw_only=True):
 
 
 class SessionEnd(Step, frozen=True, tag="session_end", kw_only=True):
-    """Synthesised: the session ends."""
+    """The session ends; no record of its own."""
 
     status: SessionStatus
 
@@ -95,31 +95,33 @@ AnyStep = SessionStart | UserPrompt | AssistantThought | AssistantText | ToolUse
 
 def steps(session: Session, *, with_text: bool = False, with_thoughts: bool = False) -> Iterator[AnyStep]:
     """Yield the session's events in order, numbered from 0."""
-    return (step for _, step in sourced_steps(session, with_text=with_text, with_thoughts=with_thoughts))
+    return (
+        step for _, step in steps_with_messages(session, with_text=with_text, with_thoughts=with_thoughts)
+    )
 
 
-def sourced_steps(
+def steps_with_messages(
     session: Session, *, with_text: bool = False, with_thoughts: bool = False
 ) -> Iterator[tuple[Message | None, AnyStep]]:
-    """Yield the same with the message that each is told by; start and end are told by none."""
+    """Yield the same events with their messages; start and end have none."""
     clock = _Clock(session)
     start = clock.tick(session.started_at, is_derived=session.are_times_derived)
     yield None, SessionStart(**start, agent=session.agent, project=session.project)
     for turn in _turns(session):
         for message in turn:
-            yield from ((message, step) for step in _words(message, clock, with_text, with_thoughts))
-        yield from _uses(turn, clock)
+            yield from ((message, step) for step in _word_steps(message, clock, with_text, with_thoughts))
+        yield from _tool_steps(turn, clock)
     end = clock.tick(session.ended_at, is_derived=session.are_times_derived)
     yield None, SessionEnd(**end, status=session.status)
 
 
 _MILLISECOND = timedelta(milliseconds=1)
 _LATEST = datetime.max.replace(tzinfo=UTC) - _MILLISECOND
-"""The last time that has another one behind it."""
+"""The last time that a later one can follow."""
 
 
 class _Clock:
-    """Numbers the events and gives each a time; where none is recorded, a millisecond after the one before."""
+    """Numbers the events and gives each a time: if none is recorded, a millisecond after the one before."""
 
     def __init__(self, session: Session) -> None:
         self.session = session.key
@@ -127,7 +129,7 @@ class _Clock:
         self.last = session.started_at
 
     def tick(self, at: datetime | None, fate: Fate = "live", *, is_derived: bool = False) -> dict[str, Any]:
-        """Return the fields that every event has."""
+        """Return the fields of the next event."""
         self.seq += 1
         derived = is_derived or at is None
         if derived and self.last is not None:
@@ -137,11 +139,11 @@ class _Clock:
 
 
 def _turns(session: Session) -> Iterator[list[Message]]:
-    """Yield what was said at a time: one message, or all the messages in which one response was recorded."""
+    """Yield the messages of one time: a single one, or all that hold one response."""
     turn: list[Message] = []
     for entry in session.timeline:
         if not isinstance(entry, Message) or (entry.role == "user" and entry.prompt is None):
-            continue  # results are told with their calls
+            continue  # results come with their calls
         if turn and (entry.response is None or entry.response != turn[-1].response):
             yield turn
             turn = []
@@ -150,8 +152,7 @@ def _turns(session: Session) -> Iterator[list[Message]]:
         yield turn
 
 
-def _words(message: Message, clock: _Clock, with_text: bool, with_thoughts: bool) -> Iterator[AnyStep]:  # noqa: FBT001 - of the caller's, one for one
-    """Yield what a message says in words."""
+def _word_steps(message: Message, clock: _Clock, with_text: bool, with_thoughts: bool) -> Iterator[AnyStep]:  # noqa: FBT001 - of the caller's, one for one
     if message.prompt is not None:
         yield UserPrompt(**clock.tick(message.at, message.fate), text=message.prompt)
     for part in message.parts if with_thoughts else ():
@@ -163,8 +164,8 @@ def _words(message: Message, clock: _Clock, with_text: bool, with_thoughts: bool
         yield AssistantText(**clock.tick(message.at, message.fate), text=text)
 
 
-def _uses(turn: Sequence[Message], clock: _Clock) -> Iterator[tuple[Message, AnyStep]]:
-    """Yield the calls of what was said at a time, then all their results."""
+def _tool_steps(turn: Sequence[Message], clock: _Clock) -> Iterator[tuple[Message, AnyStep]]:
+    """Yield the calls of messages, then all their results."""
     calls = [(message, part) for message in turn for part in message.parts if isinstance(part, ToolCall)]
     for message, call in calls:
         at = clock.tick(message.at, message.fate)

@@ -1,12 +1,12 @@
-"""What went wrong while reading, as a value: code, severity, words, and the place."""
+"""Problems of files and findings of doctor, as values."""
 
 from datetime import datetime
 from typing import Literal
 
 import msgspec
 
-LONGEST = 500
-"""Characters of a message: a problem names what is wrong, and never carries the content of a file."""
+LONGEST_MESSAGE = 500
+"""The longest message: a problem names a fault, and never carries the content of a file."""
 Severity = Literal["loss", "warning", "note"]
 
 
@@ -92,7 +92,7 @@ CODES: dict[str, Code] = {
 
 
 class Problem(msgspec.Struct, frozen=True, gc=False):
-    """One thing that went wrong, and where: a path, a line from 1, a JSON pointer."""
+    """A fault of a file: its code, and its place as a path, a line from 1, and a JSON pointer."""
 
     code: str
     severity: Severity
@@ -103,16 +103,16 @@ class Problem(msgspec.Struct, frozen=True, gc=False):
 
 
 def problem(code: str, message: str, path: str, line: int | None = None, pointer: str = "") -> Problem:
-    """Return a Problem with the severity that its code has; a long message is cut, since it may quote a file."""
+    """Return a Problem with the severity of its code; a long message is cut, since it may quote a file."""
     return Problem(code, CODES[code].severity, _cut(message), path, line, _cut(pointer))
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One finding. Of severity `loss` is what is or will be lost if nobody acts, of `note` what is only good to know."""
+    """A finding of doctor: `loss` means that something is or will be lost without action, `note` is information only."""
 
     code: str
     severity: Severity
@@ -120,12 +120,12 @@ class Finding(msgspec.Struct, frozen=True):
     home: str | None = None
     session: str | None = None
     at: datetime | None = None
-    """When the agent deletes it; None where that may be at its next start, or where nothing is deleted."""
+    """The time at which the agent deletes it; None for its next start, or if nothing is deleted."""
     fix: str | None = None
-    """A command; None where no command mends it."""
+    """A command that repairs it, if there is one."""
     count: int = 1
 
     @property
     def is_risk(self) -> bool:
-        """Whether somebody should do something about it."""
+        """Whether somebody should act."""
         return self.severity != "note"

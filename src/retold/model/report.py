@@ -1,9 +1,11 @@
-"""What is counted of work: of a day, a model, a project, or whatever else it is counted by.
+"""The values of reports: tokens, money and work by day, model, project or another key.
 
-Plain classes: a report is asked for often, and is told without the libraries that reading takes.
+Plain classes: a report does without the libraries that reading needs.
 """
 
 from __future__ import annotations
+
+from retold.model import FIGURES
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -11,15 +13,13 @@ if TYPE_CHECKING:
     from datetime import datetime
     from decimal import Decimal
 
-FIGURES = ("input", "cached", "cache_write", "output", "reasoning", "tool", "total", "cache_write_1h")
-"""The tokens of a request, as `Usage` names them."""
 _PLACES = 12
 PICOS = 10**_PLACES
-"""Money is counted in millionths of a millionth of a dollar: a token at a price per million tokens is a whole number."""
+"""Picodollars in a dollar: a price per million tokens is a whole number of them per token."""
 
 
 class Spend:
-    """Tokens and money of some requests, each counted once."""
+    """The tokens and the cost of some requests, each counted once."""
 
     __slots__ = ("figures", "picos", "requests", "unpriced")
 
@@ -32,25 +32,25 @@ class Spend:
     ) -> None:
         self.requests = requests
         self.figures = dict(figures or dict.fromkeys(FIGURES))
-        """By the names of `FIGURES`; None where nobody recorded one."""
+        """By the names of `FIGURES`; None if no request recorded one."""
         self.picos = picos
-        """What those with a price cost; None where none has one."""
+        """The cost of the requests with a price; None if none has one."""
         self.unpriced = unpriced
-        """How many have no price."""
+        """The number of requests without a price."""
 
     def __add__(self, other: Spend) -> Spend:
-        figures = {name: plus(self.figures[name], other.figures[name]) for name in FIGURES}
-        picos = plus(self.picos, other.picos)
+        figures = {name: add_known(self.figures[name], other.figures[name]) for name in FIGURES}
+        picos = add_known(self.picos, other.picos)
         return Spend(self.requests + other.requests, figures, picos, self.unpriced + other.unpriced)
 
     @property
     def cost(self) -> Decimal | None:
-        """The money in dollars."""
-        return None if self.picos is None else dollars(self.picos)
+        """The cost in dollars."""
+        return None if self.picos is None else to_dollars(self.picos)
 
 
 class Line:
-    """One line of a report: what was spent and done on, with or in one thing."""
+    """A line of a report: the sums for one key."""
 
     __slots__ = (
         "active_seconds",
@@ -80,18 +80,18 @@ class Line:
         compactions: int | None = None,
     ) -> None:
         self.of = of
-        """`2026-01-27`, `2026-W05`, `2026-01`, a model, a project's root, an agent, a tool, a session's key."""
+        """The key: `2026-01-27`, `2026-W05`, `2026-01`, a model, a project's root, an agent, a tool, a session's key."""
         self.measured = measured
         self.estimated = estimated
-        """Guesses, for sessions that recorded no tokens: never added to what was measured."""
+        """Estimates for sessions without recorded tokens; they are never added to the measured sums."""
         self.sessions, self.prompts, self.compactions = sessions, prompts, compactions
         self.tool_calls, self.tool_errors, self.tool_retries = tool_calls, tool_errors, tool_retries
         self.active_seconds = active_seconds
-        """None, as everywhere here, where that cannot be counted by such a thing."""
+        """None, like every other number here, if it cannot be counted by this kind of key."""
 
 
 class ToolFigures:
-    """How one tool did, over all its calls."""
+    """The sums for one tool over all its calls."""
 
     __slots__ = ("calls", "canonical", "errors", "name", "retries", "seconds", "slowest_seconds", "timed")
 
@@ -108,29 +108,29 @@ class ToolFigures:
         slowest_seconds: float | None = None,
     ) -> None:
         self.name = name
-        """As the agent calls it."""
+        """The agent's name of the tool."""
         self.canonical = canonical
         self.calls, self.errors, self.retries = calls, errors, retries
         self.timed = timed
-        """Of how many calls it is known how long they took."""
+        """The number of calls with a known duration."""
         self.seconds = seconds
-        """How long those took together."""
+        """The sum of the known durations."""
         self.slowest_seconds = slowest_seconds
 
 
-class Touched:
-    """A file that was worked on."""
+class TouchedFile:
+    """A file that tool calls worked on."""
 
     __slots__ = ("path", "sessions", "times")
 
     def __init__(self, path: str, times: int, sessions: int | None = None) -> None:
         self.path = path
-        """Below its project's root where it lies there, else the whole path."""
+        """The path below its project's root, or the whole path of a file elsewhere."""
         self.times, self.sessions = times, sessions
 
 
 class Basis:
-    """What the figures of a report rest on."""
+    """The sources and the limits of a report's figures."""
 
     __slots__ = ("priced_at", "prices", "under_recorded", "unpriced", "zone")
 
@@ -144,19 +144,19 @@ class Basis:
         under_recorded: Mapping[str, int] | None = None,
     ) -> None:
         self.zone = zone
-        """The time zone in which days begin: `Europe/Berlin`, `UTC`."""
+        """The time zone of the days: `Europe/Berlin`, `UTC`."""
         self.prices = prices
-        """Where the prices are from, as it is to be read: `genai-prices 0.2.1`; None where there are none."""
+        """The name of the price list, for display: `genai-prices 0.2.1`; None if there is none."""
         self.priced_at = priced_at
         """The date of these prices, `2026-05-01`."""
         self.unpriced = dict(unpriced or {})
-        """How many measured requests of which model have no price."""
+        """The number of measured requests without a price, by model."""
         self.under_recorded = dict(under_recorded or {})
-        """How many sessions of which agent are known to have recorded less than they spent."""
+        """The number of sessions that recorded less than they spent, by agent."""
 
 
 class Overview:
-    """What is told of a period at once."""
+    """The contents of an overview of a period."""
 
     __slots__ = ("basis", "days", "files", "models", "projects", "since", "tools", "total", "until")
 
@@ -171,21 +171,21 @@ class Overview:
         models: Sequence[Line] = (),
         projects: Sequence[Line] = (),
         tools: Sequence[ToolFigures] = (),
-        files: Sequence[Touched] = (),
+        files: Sequence[TouchedFile] = (),
     ) -> None:
         self.total = total
-        """All of the period; `of` is not shown."""
+        """The sums of the whole period; `of` is not shown."""
         self.basis = basis
         self.since, self.until = since, until
         """The first and the last day of the period; None for the first and the last of `days`."""
         self.days = days
-        """Those on which something happened, in any order, `of` a day as `2026-01-27`."""
+        """The days with activity, in any order; `of` is a day as `2026-01-27`."""
         self.models, self.projects, self.tools, self.files = models, projects, tools, files
-        """In any order. The largest are shown; of models and projects the rest as one, so all of those are wanted."""
+        """All lines in any order. The largest are shown; the rest of models and projects is added up."""
 
 
 class ReportRequest:
-    """One request to a model, and how its price came about."""
+    """One request to a model with its price."""
 
     __slots__ = (
         "agent",
@@ -215,42 +215,42 @@ class ReportRequest:
         over: int = 0,
     ) -> None:
         self.session = session
-        """The key of the session it belongs to."""
+        """The key of its session."""
         self.message = message
-        """The id of the message that answers it."""
+        """The id of its answer."""
         self.agent, self.model = agent, model
         self.at = at
-        """Aware; shown in the time zone it comes in."""
+        """An aware time, which is shown in its own zone."""
         self.figures = dict(figures)
-        """By the names of `FIGURES`; None where nobody recorded one."""
+        """By the names of `FIGURES`; None if not recorded."""
         self.estimated = estimated
         self.picos = picos
-        """What it cost; None where there is no price."""
+        """Its cost; None if there is no price."""
         self.parts = parts
-        """What was multiplied: a name, tokens, and picodollars a token, as in `("input", 7000, 1250000)`."""
+        """The terms of the cost: a name, tokens, and picodollars per token, as in `("input", 7000, 1250000)`."""
         self.over = over
-        """The size of prompt from which on these prices hold; 0 where they are those of all, or of smaller ones."""
+        """The prompt size above which these prices hold; 0 for the prices of small prompts."""
 
 
-def dollars(picos: int) -> Decimal:
-    """Return money in dollars, to the last place."""
+def to_dollars(picos: int) -> Decimal:
+    """Return picodollars in dollars, exactly."""
     from decimal import Decimal
 
-    return Decimal(dollars_text(picos))
+    return Decimal(format_dollars(picos))
 
 
-def dollars_text(picos: int, places: int = 0) -> str:
-    """Return money in dollars with all its digits: at least so many places, and no zeros beyond them."""
+def format_dollars(picos: int, places: int = 0) -> str:
+    """Return picodollars as dollars with all their digits, and at least `places` of them."""
     whole, rest = divmod(picos, PICOS)
     digits = f"{rest:0{_PLACES}d}".rstrip("0").ljust(places, "0")
     return f"{whole}.{digits}" if digits else str(whole)
 
 
-def plus(one: int | None, other: int | None) -> int | None:
-    """Add what is known."""
+def add_known(one: int | None, other: int | None) -> int | None:
+    """Return the sum of the known numbers; None if both are unknown."""
     return one if other is None else other if one is None else one + other
 
 
-def summed(spends: Iterable[Spend]) -> Spend:
-    """Return all of it."""
+def sum_spends(spends: Iterable[Spend]) -> Spend:
+    """Return the sum of spends."""
     return sum(spends, Spend())

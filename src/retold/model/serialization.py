@@ -1,4 +1,4 @@
-"""The JSON form: what programs outside get, one object per line."""
+"""The JSON form of the model for programs, one object per line, and a compact form for the archive."""
 
 import json
 import sys
@@ -6,20 +6,22 @@ from _thread import allocate_lock
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from retold.model.events import AnyStep
 from retold.model.problem import Problem
 from retold.model.session import VERSION, Entry, Session
+
+if TYPE_CHECKING:
+    from retold.model.events import AnyStep
 
 FRAMES = 20_000
 """Several frames for every level that a decoder accepts; in this Python, frames of Python take no C stack."""
 
 
-class _Room:
-    """The recursion limit, raised while anybody needs it: it is one for all threads."""
+class _RecursionRoom:
+    """The recursion limit, raised while it is needed; all threads share it."""
 
     def __init__(self) -> None:
         self._lock = allocate_lock()
@@ -41,21 +43,21 @@ class _Room:
                 sys.setrecursionlimit(self._before)
 
 
-_ROOM = _Room()
+_ROOM = _RecursionRoom()
 
 
-def room_for_depth() -> _Room:
-    """Raise the recursion limit for a while. Decoding stays outside, so that its own limit bounds every value."""
+def allow_deep_values() -> _RecursionRoom:
+    """Return a context with a high recursion limit. Decoding stays outside of it, so that the usual limit bounds every value."""
     return _ROOM
 
 
-def shown_value(value: object, most: int = 60) -> str:
-    """Return how a value begins, for a message; it may be nested as deep as can be decoded."""
-    return whole_value(value)[:most]
+def short_repr(value: object, most: int = 60) -> str:
+    """Return the start of a value's `repr`, for a message; the value may be nested as deep as can be decoded."""
+    return deep_repr(value)[:most]
 
 
-def whole_value(value: object) -> str:
-    """Return what `repr` returns of a value, which may be nested as deep as can be decoded."""
+def deep_repr(value: object) -> str:
+    """Return the `repr` of a value that may be nested as deep as can be decoded."""
     with _ROOM:
         return repr(value)
 
@@ -63,83 +65,85 @@ def whole_value(value: object) -> str:
 _TIMES = (datetime,)
 
 
-def session_pieces(session: Session) -> Iterator[bytes]:
-    """Yield a session with its timeline, on one line, piece by piece: a session may be larger than what should be in memory twice."""
-    yield summary_json(session)[:-1] + b',"timeline":['
+def encode_session(session: Session) -> Iterator[bytes]:
+    """Yield a session with its timeline on one line, in pieces: a large session should not be in memory twice."""
+    yield encode_summary(session)[:-1] + b',"timeline":['
     for place, entry in enumerate(session.timeline):
-        yield (b"," if place else b"") + encoded(as_builtins(entry))
+        yield (b"," if place else b"") + encode_tree(to_builtins(entry))
     yield b"]}"
 
 
-def summary_json(session: Session) -> bytes:
-    """Return a session without its timeline, on one line."""
-    tree = as_builtins(msgspec.structs.replace(session, timeline=()))
+def encode_summary(session: Session) -> bytes:
+    """Return a session without its timeline on one line."""
+    tree = to_builtins(msgspec.structs.replace(session, timeline=()))
     del tree["timeline"]
-    return encoded(tree)
+    return encode_tree(tree)
 
 
-def step_json(step: AnyStep) -> bytes:
-    """Return an event, on one line."""
-    return encoded(as_builtins(step))
+def encode_step(step: "AnyStep") -> bytes:
+    """Return an event on one line."""
+    return encode_tree(to_builtins(step))
 
 
-def problem_json(problem: Problem) -> bytes:
-    """Return a problem, on one line."""
+def encode_problem(problem: Problem) -> bytes:
+    """Return a problem on one line."""
     return msgspec.json.encode(problem)
 
 
 def decode_session(data: bytes) -> Session:
-    """Return the session that `session_pieces` wrote."""
+    """Return the session that `encode_session` wrote."""
     return msgspec.json.decode(data, type=Session)
 
 
 def decode_summary(text: str) -> Session:
-    """Return the session that `summary_json` wrote, without what was said in it."""
+    """Return the session that `encode_summary` wrote, with an empty timeline."""
     return msgspec.json.decode(text[:-1] + ',"timeline":[]}', type=Session)
 
 
-def as_builtins(value: Any) -> dict[str, Any]:
-    """Return a model value as dicts and lists, its times as text."""
-    with room_for_depth():
+def to_builtins(value: Any) -> dict[str, Any]:
+    """Return a model value as dicts and lists with times as text."""
+    with allow_deep_values():
         tree: dict[str, Any] = msgspec.to_builtins(value, builtin_types=_TIMES)
     for holder in (tree, *tree.get("timeline", ())):
-        _tell_times(holder)
+        _format_times(holder)
         for part in holder.get("parts", ()):
-            _tell_times(part)
+            _format_times(part)
     return tree
 
 
-def time_text(at: datetime) -> str:
-    """Return a time as ISO 8601 in UTC, always to the millisecond: so that texts sort as times do."""
+def format_utc(at: datetime) -> str:
+    """Return a time as ISO 8601 in UTC, always to the millisecond, so that texts sort like times."""
     spec = "microseconds" if at.microsecond % 1000 else "milliseconds"
     return at.astimezone(UTC).isoformat(timespec=spec).removesuffix("+00:00") + "Z"
 
 
-def encoded(tree: Any) -> bytes:
+def encode_tree(tree: Any) -> bytes:
     """Return JSON without line breaks; integers of any size stay exact."""
-    with room_for_depth():
+    with allow_deep_values():
         try:
             return msgspec.json.encode(tree)
         except OverflowError:  # msgspec stops at 64 bits
             return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _tell_times(holder: dict[str, Any]) -> None:
+def _format_times(holder: dict[str, Any]) -> None:
     for key in ("at", "started_at", "ended_at", "last_at"):
         at = holder.get(key)
         if type(at) is datetime:
-            holder[key] = time_text(at)
+            holder[key] = format_utc(at)
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """Return each schema by the name of what it describes."""
+    """Return each schema by the name of its object."""
+    from retold.model.events import AnyStep
+
     kinds: dict[str, Any] = {"session": Session, "event": AnyStep, "problem": Problem}
-    made = {name: _schema(name, kind) for name, kind in kinds.items()}
-    return {**made, "summary": _summary(made["session"])}
+    found = {name: _schema(name, kind) for name, kind in kinds.items()}
+    return {**found, "summary": _summary(found["session"])}
 
 
 def _summary(session: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of what `list` tells: a session without its timeline."""
+    """Return the schema of a session without its timeline, as `list` prints it."""
     definition = session["$defs"]["Session"]
     fields = {name: field for name, field in definition["properties"].items() if name != "timeline"}
     required = [name for name in definition["required"] if name != "timeline"]
@@ -160,56 +164,56 @@ T = TypeVar("T")
 _BUNDLES = msgspec.msgpack.Decoder(list[bytes])
 
 
-class Unreadable(Exception):  # noqa: N818 - it says what happened
-    """These bytes are not what was packed."""
+class UnpackError(Exception):
+    """The bytes are not the output of `pack` or `bundle`."""
 
 
-class Packing(Generic[T]):
-    """Packs values of one kind."""
+class ValuePacker(Generic[T]):
+    """Packs values of one kind as bytes."""
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
         self._decoder: msgspec.msgpack.Decoder[T] = msgspec.msgpack.Decoder(kind)
 
-    def packed(self, value: T) -> bytes:
-        """Return a value as bytes; none for one that is too deep: whoever finds nothing has to read it anew."""
-        with room_for_depth():
+    def pack(self, value: T) -> bytes:
+        """Return a value as bytes; none for one that is too deep, which has to be read from its file instead."""
+        with allow_deep_values():
             try:
                 return msgspec.msgpack.encode(value)
             except (UnicodeEncodeError, OverflowError):  # half a character, or more than 64 bits
-                return _slowly_packed(value)
+                return _pack_slowly(value)
             except RecursionError:
                 return b""
 
-    def unpacked(self, data: bytes) -> T:
-        """Return the value; raises Unreadable."""
+    def unpack(self, data: bytes) -> T:
+        """Return the value in bytes; raise UnpackError for other bytes."""
         try:
             if data[:1] == b"{":
-                found: T = msgspec.convert(json.loads(data), self._kind)
-                return found
+                value: T = msgspec.convert(json.loads(data), self._kind)
+                return value
             return self._decoder.decode(data)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise Unreadable(str(error)) from error
+            raise UnpackError(str(error)) from error
 
 
-def _slowly_packed(value: object) -> bytes:
+def _pack_slowly(value: object) -> bytes:
     try:
         return json.dumps(msgspec.to_builtins(value)).encode()
     except RecursionError:
         return b""
 
 
-def bundled(packed: Iterable[bytes]) -> bytes:
+def bundle(packed: Iterable[bytes]) -> bytes:
     """Return several packed values as one."""
     return msgspec.msgpack.encode(list(packed))
 
 
-def unbundled(data: bytes) -> list[bytes]:
-    """Return the packed values of a bundle; raises Unreadable."""
+def unbundle(data: bytes) -> list[bytes]:
+    """Return the packed values of a bundle; raise UnpackError for other bytes."""
     try:
         return _BUNDLES.decode(data)
     except msgspec.MsgspecError as error:
-        raise Unreadable(str(error)) from error
+        raise UnpackError(str(error)) from error
 
 
-ENTRIES: Packing[Entry] = Packing(Entry)
+ENTRY_PACKER: ValuePacker[Entry] = ValuePacker(Entry)

@@ -1,6 +1,6 @@
-"""The tables that many sessions make: their columns, and what each means.
+"""The tables of sessions for Parquet, Spark and the views of SQL, with the meaning of each column.
 
-Parquet, Spark and the views for SQL have the same ones. Plain classes: to ask the views takes no library for it.
+Plain classes: asking the views needs no library.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VERSION = 1
-"""Raised when a column goes or changes its meaning, not when one is added."""
+"""Raised when a column is removed or changes its meaning, but not for new columns."""
 UNKNOWN = "unknown"
-"""The month of what has no time."""
+"""The month of a row without a time."""
 STRING, INT, LONG, BOOL, TIME, MONEY, STRINGS, FILES = (
     "string", "int", "long", "bool", "time", "money", "strings", "files",
 )  # fmt: skip
@@ -20,18 +20,18 @@ STRING, INT, LONG, BOOL, TIME, MONEY, STRINGS, FILES = (
 
 
 class Column:
-    """A column: its name, its type, what it means, and whether it may be empty."""
+    """A column: its name, its type, its meaning, and whether it may be empty."""
 
     __slots__ = ("doc", "is_nullable", "is_said", "name", "type")
 
     def __init__(self, name: str, kind: str, doc: str, *, needed: bool = False, said: bool = False) -> None:
         self.name, self.type, self.doc, self.is_nullable = name, kind, doc, not needed
         self.is_said = said
-        """Whether it holds what was said or done at length: the archive keeps it in the originals alone."""
+        """Whether it holds long texts, which the archive keeps only in the originals."""
 
 
 class Table:
-    """A table: its name, what a row is, and its columns."""
+    """A table: its name, the meaning of a row, and its columns."""
 
     __slots__ = ("columns", "doc", "name")
 
@@ -41,7 +41,7 @@ class Table:
 
     @property
     def names(self) -> list[str]:
-        """The names of its columns, in their order."""
+        """The names of the columns in order."""
         return [column.name for column in self.columns]
 
 
@@ -100,7 +100,6 @@ _MONEY = Column("cost_usd", MONEY, "Dollars, by the prices of the day; empty whe
 _ESTIMATED = Column(
     "estimated", BOOL, "True where the tokens are an estimate: the agent recorded none.", needed=True
 )
-
 TABLES = {
     table.name: table
     for table in (
@@ -126,7 +125,7 @@ TABLES = {
                 Column("are_times_derived", BOOL, "True where nothing recorded a time: they come from the name or the age of the file.", needed=True),
                 Column("status", STRING, "How it ended: `success`, `failure` or `interrupted`.", needed=True),
                 Column("prompts", INT, "Prompts that a person typed.", needed=True),
-                Column("messages", INT, "Messages, whoever said them.", needed=True),
+                Column("messages", INT, "Messages of every role.", needed=True),
                 Column("tool_calls", INT, "Calls of tools.", needed=True),
                 Column("tool_errors", INT, "Calls that failed.", needed=True),
                 Column("requests", INT, "Requests to a model that are its own.", needed=True),
@@ -209,7 +208,7 @@ TABLES = {
                 _PLACE,
                 _CALL,
                 Column("path", STRING, "The path, as the call names it.", needed=True),
-                Column("file", STRING, "The same by the name of the project and the place in it, whoever's machine it is; a file elsewhere as it is named.", needed=True),
+                Column("file", STRING, "The same path by the name of the project and the place in it, alike on every machine; a file elsewhere as it is named.", needed=True),
                 _CANONICAL,
                 Column("is_change", BOOL, "True where the call was to write or edit it.", needed=True),
                 _STATUS,

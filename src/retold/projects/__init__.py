@@ -1,1 +1,1 @@
-"""Where conversations took place: evidence to projects."""
+"""Projects of sessions: resolved from evidence, matched by filters, and found on disk."""

@@ -1,4 +1,4 @@
-"""A walk through the usual development folders, in search of the roots behind project hashes."""
+"""A walk through the usual development folders, to find the roots behind project hashes."""
 
 import os
 import time
@@ -8,22 +8,11 @@ from pathlib import Path
 import msgspec
 
 from retold.model.session import root_hash
-from retold.projects.matching import last_name
+from retold.projects.matching import folder_name
 
-PLACES = (
-    "",
-    "dev",
-    "projects",
-    "src",
-    "code",
-    "work",
-    "Documents",
-    "repos",
-    "git",
-    "workspace",
-    "Developer",
-    "Projects",
-)
+START_FOLDERS = (
+    "", "dev", "projects", "src", "code", "work", "Documents", "repos", "git", "workspace", "Developer", "Projects",
+)  # fmt: skip
 DEPTH = 4
 SKIPPED = frozenset(
     (
@@ -34,58 +23,58 @@ SKIPPED = frozenset(
 SECONDS = 20.0
 NAMED_SECONDS = 5.0
 NAMED_FOLDERS = 100_000
-"""Bounds of a walk for one name, which nobody asked for by a command of its own."""
+"""Bounds of a walk for one name, which is a part of another command."""
 
 
-def scan(
-    user: Path, wanted: Collection[str], tell: Callable[[int], None], seconds: float = SECONDS
+def find_roots(
+    user: Path, hashes: Collection[str], on_progress: Callable[[int], None], seconds: float = SECONDS
 ) -> tuple[dict[str, str], bool]:
-    """Return hash to root for the wanted hashes found, and whether the walk came to its end in time."""
-    left, found = set(wanted), {}
+    """Return roots by their hashes, and whether the walk finished in time."""
+    left, roots = set(hashes), {}
     ends = time.monotonic() + seconds
-    for seen, folder in enumerate(_folders(user)):
-        name = root_hash(folder)
-        if name in left:
-            found[name] = folder
-            left.discard(name)
+    for seen, folder in enumerate(_walk(user)):
+        found = root_hash(folder)
+        if found in left:
+            roots[found] = folder
+            left.discard(found)
         if not left:
             break
         if seen % 256 == 0:
-            tell(seen)
+            on_progress(seen)
             if time.monotonic() > ends:
-                return found, False
-    return found, True
+                return roots, False
+    return roots, True
 
 
 class FolderWalk(msgspec.Struct, frozen=True):
-    """What a walk through folders found."""
+    """The result of a walk through folders."""
 
     roots: dict[str, str]
     """Roots by their hashes."""
     seen: int
-    """How many folders were looked at."""
+    """Folders that were looked at."""
     is_done: bool
-    """Whether it came to its end within its bounds."""
+    """Whether the walk finished within its bounds."""
 
 
-def find_named(
-    user: Path, name: str, wanted: Collection[str], seconds: float = NAMED_SECONDS, most: int = NAMED_FOLDERS
+def find_roots_named(
+    user: Path, name: str, hashes: Collection[str], seconds: float = NAMED_SECONDS, most: int = NAMED_FOLDERS
 ) -> FolderWalk:
-    """Look for folders with a text in their names, in any case, whose hashes are among the wanted ones."""
-    text, found, seen = name.casefold(), dict[str, str](), 0
+    """Look for folders with a text in their names, in any case, that have one of some hashes."""
+    text, roots, seen = name.casefold(), dict[str, str](), 0
     ends = time.monotonic() + seconds
-    for folder in _folders(user):
+    for folder in _walk(user):
         if seen == most or (seen % 256 == 0 and time.monotonic() > ends):
-            return FolderWalk(found, seen, is_done=False)
+            return FolderWalk(roots, seen, is_done=False)
         seen += 1
-        if text in last_name(folder).casefold() and (known := root_hash(folder)) in wanted:
-            found[known] = folder
-    return FolderWalk(found, seen, is_done=True)
+        if text in folder_name(folder).casefold() and (found := root_hash(folder)) in hashes:
+            roots[found] = folder
+    return FolderWalk(roots, seen, is_done=True)
 
 
-def _folders(user: Path) -> Iterator[str]:
-    """Yield folders level by level; each once, no link followed, dependencies and version control left out."""
-    level = [os.path.join(user, place) if place else str(user) for place in PLACES]
+def _walk(user: Path) -> Iterator[str]:
+    """Yield folders level by level, each once, without links, dependencies and version control."""
+    level = [os.path.join(user, place) if place else str(user) for place in START_FOLDERS]
     seen: set[str] = set()
     for _ in range(DEPTH + 1):
         below: list[str] = []
@@ -93,16 +82,16 @@ def _folders(user: Path) -> Iterator[str]:
             if folder not in seen:
                 seen.add(folder)
                 yield folder
-                below.extend(_below(folder))
+                below.extend(_subfolders(folder))
         level = below
 
 
-def _below(folder: str) -> Iterator[str]:
+def _subfolders(folder: str) -> Iterator[str]:
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                hidden = entry.name.startswith(".") or entry.name in SKIPPED
-                if not hidden and entry.is_dir(follow_symlinks=False):
+                is_skipped = entry.name.startswith(".") or entry.name in SKIPPED
+                if not is_skipped and entry.is_dir(follow_symlinks=False):
                     yield entry.path
     except OSError:
-        return  # unreadable, or gone meanwhile: a scan only ever finds more
+        return  # unreadable, or gone meanwhile: a walk finds what it can

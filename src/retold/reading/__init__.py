@@ -1,1 +1,1 @@
-"""Bytes to records: a value or a Problem, never an exception for what a file holds."""
+"""Bytes to records for any agent: a value or a Problem, never an exception for the content of a file."""

@@ -1,9 +1,9 @@
-"""JSON lines: one value or one problem per line, in order, with its number."""
+"""Decodes JSON lines: yields one value or one problem per line, in order, with its number."""
 
 import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -15,18 +15,27 @@ from retold.reading.disk import (
     DISK,
     LONGEST,
     Disk,
-    LineStart,
+    Gap,
+    LineBuffer,
     OpenFile,
     line_size,
-    modified_at,
     open_file,
-    texts_between_nuls,
+    split_at_nuls,
+    time_from_ns,
 )
-from retold.reading.json_decode import DECODER, Undecodable, as_json_text, mend, skip_space, value_at
+from retold.reading.json_decode import (
+    DECODER,
+    JsonFailure,
+    decode_json_text,
+    mend,
+    repair_problems,
+    skip_space,
+    value_at,
+)
 
 
 class JsonLine(msgspec.Struct, frozen=True):
-    """One value with its line number; `strict` as in `decoding`."""
+    """A value with its line number; `strict` as in `json_decode`."""
 
     number: int
     value: Any
@@ -34,7 +43,7 @@ class JsonLine(msgspec.Struct, frozen=True):
 
 
 class ReadText(Protocol):
-    """Reads a text that is not plain JSON."""
+    """Decodes a text that is not plain JSON."""
 
     def __call__(
         self, data: bytes, error: Exception, path: str, number: int, /, *, whole: bool
@@ -42,100 +51,100 @@ class ReadText(Protocol):
         """Yield its values and problems."""
 
 
-Cuts = Sequence[tuple[int, int]]
-"""Where bytes of a file are left out of its data, and how many; as `join_lines` returns them."""
-_PLACE = itemgetter(0)
+_get_place = attrgetter("place")
 
 
 def decode_lines(  # noqa: PLR0913 - a part of a file, and where it stands
-    data: bytes, path: str, start: int = 0, number: int = 0, end: int | None = None, cuts: Cuts = ()
+    data: bytes, path: str, start: int = 0, number: int = 0, end: int | None = None, gaps: Sequence[Gap] = ()
 ) -> Iterator[JsonLine | Problem]:
     """Yield one value or problem per non-blank line, from byte `start` to `end`, after line `number`; never raise.
 
-    A line ends with LF, CR LF or CR, as Node's readline has it.
+    A line ends with LF, CR LF or CR, as in Node's readline.
     """
     view, size = memoryview(data), len(data) if end is None else end
     has_returns = b"\r" in data
     feed = start, start
     while start < size:
         number += 1
-        if start >= feed[1]:  # looked for once, however many lines end with CR before it
-            feed = _next(data, b"\n", start)
+        if start >= feed[1]:  # searched for once, however many lines end with CR before it
+            feed = _find_end(data, b"\n", start)
         stop, after = _line_end(data, start, feed) if has_returns else feed
         try:
             yield JsonLine(number, DECODER.decode(view[start:stop]))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raw = data[start:stop]
-            left_out = _left_out(cuts, start, stop)
+            left_out = _count_left_out(gaps, start, stop)
             if left_out or b"\0" in raw:
-                yield from _around_nuls(raw, len(raw) + left_out, path, number, _mended, whole=after > stop)
+                yield from _around_nuls(
+                    raw, len(raw) + left_out, path, number, _mend_line, whole=after > stop
+                )
             elif raw.strip():
-                yield from _mended(raw, error, path, number, whole=after > stop)
+                yield from _mend_line(raw, error, path, number, whole=after > stop)
         start = after
 
 
-def _left_out(cuts: Cuts, start: int, stop: int) -> int:
-    """Return how many bytes are left out between two places; the cuts are in order."""
-    first, behind = bisect_left(cuts, start, key=_PLACE), bisect_right(cuts, stop, key=_PLACE)
-    return sum(count for _, count in cuts[first:behind])
+def _count_left_out(gaps: Sequence[Gap], start: int, stop: int) -> int:
+    """Return how many bytes are left out between two places; the gaps are in order."""
+    first, behind = bisect_left(gaps, start, key=_get_place), bisect_right(gaps, stop, key=_get_place)
+    return sum(gap.size for gap in gaps[first:behind])
 
 
 def decode_line(
     raw: bytes | memoryview, number: int, path: str, *, is_whole: bool = True
 ) -> Iterator[JsonLine | Problem]:
-    """Yield the value on one line, or a problem; several where writers ran into each other. Never raise."""
+    """Yield the value on one line, or a problem; several values if lines ran together. Never raise."""
     try:
         yield JsonLine(number, DECODER.decode(raw))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         data, size = bytes(raw), line_size(raw)
         if size > len(data) or b"\0" in data:
-            yield from _around_nuls(data, size, path, number, _taken_apart, whole=is_whole)
+            yield from _around_nuls(data, size, path, number, _split_glued, whole=is_whole)
         elif data.strip():
-            yield from _taken_apart(data, error, path, number, whole=is_whole)
+            yield from _split_glued(data, error, path, number, whole=is_whole)
 
 
 def _around_nuls(  # noqa: PLR0913 - a line, and where it stands
     data: bytes, size: int, path: str, number: int, read_text: ReadText, *, whole: bool
 ) -> Iterator[JsonLine | Problem]:
-    """Yield what stands on a line before, between and behind runs of NUL bytes, and how many of them there are.
+    """Yield the values on a line before, between and behind runs of NUL bytes, and a problem with their number.
 
-    `size` is that of the line in its file. A strict parser takes no such line.
+    `size` is the length of the line in its file. A strict parser accepts no such line.
     """
     if not data:
         yield problem("too-long", f"{size} bytes on one line", path, number)
         return
-    texts = texts_between_nuls(data)
+    texts = split_at_nuls(data)
     skipped = size - sum(map(len, texts))
     if skipped:
         yield problem("nul-bytes", f"{skipped} NUL bytes", path, number)
     for place, text in enumerate(texts, 1):
         try:
-            found: Iterable[JsonLine | Problem] = [JsonLine(number, DECODER.decode(text))]
+            values: Iterable[JsonLine | Problem] = [JsonLine(number, DECODER.decode(text))]
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             is_whole = whole or place < len(texts)
-            found = read_text(text, error, path, number, whole=is_whole) if text.strip() else ()
-        for one in found:
+            values = read_text(text, error, path, number, whole=is_whole) if text.strip() else ()
+        for one in values:
             yield JsonLine(number, one.value, strict=False) if isinstance(one, JsonLine) else one
 
 
-def _taken_apart(
+def _split_glued(
     data: bytes, error: Exception, path: str, number: int, *, whole: bool
 ) -> Iterator[JsonLine | Problem]:
-    """Yield the values of a line on which writers ran into each other; of any other line, what can be mended."""
-    text, mended = as_json_text(data)
-    values, rest = _glued(text.strip())
+    """Yield the values of lines that ran together; of another line, its repaired value."""
+    text, repairs = decode_json_text(data)
+    values, rest = _split_objects(text.strip())
     if not values or (len(values) == 1 and not rest):
-        yield from _mended(data, error, path, number, whole=whole)
+        yield from _mend_line(data, error, path, number, whole=whole)
         return
     yield problem("glued-records", f"{len(values)} on this line", path, number)
-    yield from (problem(code, message, path, number) for code, message in mended)
+    yield from repair_problems(repairs, path, number)
     yield from (JsonLine(number, value) for value in values)
     if rest:
-        yield from _mended(rest.encode(), error, path, number, whole=whole)
+        yield from _mend_line(rest.encode(), error, path, number, whole=whole)
 
 
-def _glued(text: str) -> tuple[list[Any], str]:
-    """Return the objects that stand on a line one behind the other, and what is left behind them."""
+def _split_objects(text: str) -> tuple[list[Any], str]:
+    """Return the objects that follow each other on a line, and the rest of the line."""
     values: list[Any] = []
     position = 0
     while text.startswith("{", position) and (found := value_at(text, position)) is not None:
@@ -151,8 +160,8 @@ def count_lines(data: bytes, start: int, end: int) -> int:
     return len(data[start:end].splitlines())
 
 
-def _next(data: bytes, mark: bytes, start: int) -> tuple[int, int]:
-    """Return where the line ends, and where the next begins."""
+def _find_end(data: bytes, mark: bytes, start: int) -> tuple[int, int]:
+    """Return the end of the line, and the start of the next."""
     end = data.find(mark, start)
     return (len(data), len(data)) if end < 0 else (end, end + 1)
 
@@ -165,54 +174,54 @@ def _line_end(data: bytes, start: int, feed: tuple[int, int]) -> tuple[int, int]
     return early, after if early + 1 == end else early + 1
 
 
-def _mended(
+def _mend_line(
     raw: bytes, error: Exception, path: str, number: int, *, whole: bool
 ) -> Iterator[JsonLine | Problem]:
     match mend(raw, error):
-        case Undecodable(code, message):
-            torn = code == "malformed-json" and not whole
-            yield problem("truncated-tail" if torn else code, message, path, number)
+        case JsonFailure(code, message):
+            is_torn = code == "malformed-json" and not whole
+            yield problem("truncated-tail" if is_torn else code, message, path, number)
         case decoded:
-            yield from (problem(code, message, path, number) for code, message in decoded.mended)
+            yield from repair_problems(decoded.repairs, path, number)
             yield JsonLine(number, decoded.value, decoded.strict)
 
 
 CHUNK = 1 << 20
-FIRST = 1 << 16
-"""The first chunk is small: often a look at the first lines is all that is wanted."""
-_SEALED = 4096
+FIRST_CHUNK = 1 << 16
+"""The first chunk is small: often only the first lines are needed."""
+_SEAL_SAMPLE = 4096
 Piece = tuple[int, bytes | memoryview, bool]
-"""A line's number, its bytes, and whether a line end follows: the last line may be still being written."""
+"""A line's number, its bytes, and whether a line end follows: the last line may be unfinished."""
 
 
 class FileMark(msgspec.Struct, frozen=True):
-    """How far a file was read: up to here in whole lines."""
+    """The extent to which a file was read in whole lines."""
 
     offset: int = 0
     lines: int = 0
     seal: bytes = b""
-    """Tells whether the file still begins with what was read."""
+    """Digest of the start of the file, and of the bytes before the mark."""
 
 
-START = FileMark()
+FILE_START = FileMark()
 
 
-def open_lines(path: Path, after: FileMark = START, disk: Disk = DISK) -> "LineFile | Problem":
-    """Open a file behind a mark; at its beginning, if it does not begin any more with what was read then."""
+def open_lines(path: Path, after: FileMark = FILE_START, disk: Disk = DISK) -> "LineFile | Problem":
+    """Open a file at a mark; at its beginning, if the bytes before the mark have changed."""
     file = open_file(path, disk)
     return file if isinstance(file, Problem) else LineFile(file, after)
 
 
 class LineFile:
-    """An open file, as long as it was when it was opened: what is appended meanwhile is for the next time."""
+    """An open file with the length it had when it was opened; what is appended later is left to the next reading."""
 
     def __init__(self, file: OpenFile, after: FileMark) -> None:
-        """Take an open file; it is closed at the end of the `with` block."""
-        self._file, self._left, self._chunk = file, file.size, FIRST
-        self.size, self.modified_at = file.size, modified_at(file.modified_ns)
+        """Take an open file, which is closed at the end of the `with` block."""
+        self._file, self._left, self._chunk = file, file.size, FIRST_CHUNK
+        self.size, self.modified_at = file.size, time_from_ns(file.modified_ns)
         is_behind = 0 < after.offset <= self.size and self._seal(after.offset) == after.seal
-        self.mark = after if is_behind else START
-        """How far the file was read in whole lines; moves on when all pieces were taken."""
+        self.mark = after if is_behind else FILE_START
+        """The extent to which the file was read in whole lines; moves after the last piece."""
 
     def __enter__(self) -> Self:
         return self
@@ -225,7 +234,7 @@ class LineFile:
     def pieces(self) -> Iterator[Piece]:
         """Yield every line behind the mark, with its number from 1."""
         self._file.seek(self.mark.offset)
-        self._left, self._chunk = self.size - self.mark.offset, FIRST
+        self._left, self._chunk = self.size - self.mark.offset, FIRST_CHUNK
         number, torn = self.mark.lines, 0
         for raw, is_whole in split_lines(self._read):
             yield number + 1, raw, is_whole
@@ -242,23 +251,23 @@ class LineFile:
         return chunk
 
     def _seal(self, end: int) -> bytes:
-        """Return a digest of how the file begins, and of what stands before `end`."""
+        """Return a digest of the start of the file, and of the bytes before `end`."""
         samples = []
-        for start in (0, max(end - _SEALED, 0)):
+        for start in (0, max(end - _SEAL_SAMPLE, 0)):
             self._file.seek(start)
-            samples.append(self._file.read(min(_SEALED, end - start)))
+            samples.append(self._file.read(min(_SEAL_SAMPLE, end - start)))
         return hashlib.blake2b(b"".join(samples), digest_size=16).digest()
 
 
 def split_lines(
     read: Callable[[], bytes], longest: int = LONGEST
 ) -> Iterator[tuple[bytes | memoryview, bool]]:
-    """Yield each line of a stream without its end, and whether it has one; lines end with LF and nothing else.
+    """Yield each line of a stream without its end, and whether it has one; only LF ends a line.
 
-    JSON strings may hold U+2028 and U+0085, which other readers of lines take for ends. A line with a long run of NUL
-    bytes, and one that is longer than `longest`, is a CutLine.
+    JSON strings may hold U+2028 and U+0085, which other readers take for line ends. A line with a long run of NUL bytes, or
+    longer than `longest`, is a CutLine.
     """
-    begun = LineStart(longest)
+    begun = LineBuffer(longest)
     while chunk := read():
         first = chunk.find(b"\n")
         if first < 0:

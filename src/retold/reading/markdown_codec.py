@@ -1,8 +1,8 @@
-"""Words in a Markdown page, and back: whatever somebody said, it ends where it ends, and is read again letter by letter.
+"""Encodes texts in a Markdown page so that each ends where it should and can be decoded letter by letter.
 
-Words stand in a page as Markdown only where it is certain how a parser takes them; else they stand in a fence. Of the
-former, headings are two levels lower, so that the page keeps its outline, and what would begin a tag outside of code has
-a backslash before it. Both can be taken back: *k* backslashes before a `<` become 2*k* + 1, which a page shows as *k*.
+A text is Markdown if every parser surely treats it alike; else it is fenced. In Markdown, headings are two levels lower, so
+that the page keeps its outline, and a backslash precedes the start of a tag outside of code. Both can be undone: *k*
+backslashes before a `<` become 2*k* + 1, which a page shows as *k*.
 """
 
 import json
@@ -10,18 +10,17 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
-from retold.model.serialization import encoded
-from retold.reading.json_decode import Decoded, decode
+from retold.model.serialization import encode_tree
+from retold.reading.json_decode import JsonValue, decode
 
-Look = Literal["plain", "quote", "fence", "quoted fence"]
-
-LOWERED = 2
-"""How many levels of headings a page keeps for itself."""
+WordsForm = Literal["plain", "quote", "fence", "quoted fence"]
+HEADING_SHIFT = 2
+"""How many levels of headings a page uses itself."""
 _LOWEST = 6
 _TAGS = re.compile(r"<https?://[^\s<>`]*>|(?<!\\)(\\*+)<(?=[A-Za-z/!?])")
 _BACKTICKS = re.compile("`+")
 _UNCERTAIN = ("](", "]:", "|", "\\`")
-"""With these beside it, a backtick need not begin code: link targets and cells of tables are cut out first."""
+"""Next to these, a backtick need not begin code: parsers cut out link targets and cells of tables first."""
 _HEADING = re.compile(r"^( {0,3})(\\*)(#{1,6})(?=[ \t]|$)")
 _UNDERLINE = re.compile(r"^( {0,3})(\\*)(=+|-+)(?=[ \t]*$)")
 _FENCE = re.compile(r"^( {0,3})(`{3,}(?=[^`]*$)|~{3,})")
@@ -30,37 +29,40 @@ _ALL_BACKTICKS = re.compile("`{3,}")
 _ANY_TAG = re.compile("<[A-Za-z/!?]")
 _ANY_HEADING = re.compile(r"(?:^|\n) {0,3}\\*#{1,6}(?:[ \t\n]|$)")
 _ANY_UNDERLINE = re.compile(r"\n {0,3}\\*(?:=+|-+)[ \t]*(?:\n|$)")
-
 Segment = tuple[bool, list[str]]
 
 
-def shown(text: str, *, is_quoted: bool = False) -> tuple[str, Look]:
-    """Return words as lines of a page, and how they stand there."""
-    plain = as_markdown(text)
+def encode_words(text: str, *, is_quoted: bool = False) -> tuple[str, WordsForm]:
+    """Return a text as lines of a page, and the form of these."""
+    plain = encode_markdown(text)
     if plain is None:
-        lines = fenced(text, "markdown")
-        # A lone carriage return ends a line for a parser, and with it a quote, but no fence.
-        return (_quoted(lines), "quoted fence") if is_quoted and "\r" not in text else (lines, "fence")
-    return (_quoted(plain), "quote") if is_quoted else (plain, "plain")
+        lines = fence_text(text, "markdown")
+        # A lone carriage return ends a line for a parser, and so a quote, but no fence.
+        return (_quote(lines), "quoted fence") if is_quoted and "\r" not in text else (lines, "fence")
+    return (_quote(plain), "quote") if is_quoted else (plain, "plain")
 
 
-def said(lines: str, look: str) -> str | None:
-    """Return the words that stand in lines of a page; None if they do not stand there in that way."""
+def decode_words(lines: str, look: str) -> str | None:
+    """Return the text in lines of a page; None if they do not have this form."""
     if look.startswith("quote"):
-        unquoted = _unquoted(lines)
-        return None if unquoted is None else said(unquoted, "fence" if look == "quoted fence" else "plain")
-    return unfenced(lines) if look == "fence" else _as_said(lines)
+        unquoted = _unquote(lines)
+        return (
+            None
+            if unquoted is None
+            else decode_words(unquoted, "fence" if look == "quoted fence" else "plain")
+        )
+    return unfence_text(lines) if look == "fence" else _decode_markdown(lines)
 
 
-def as_markdown(text: str) -> str | None:
-    """Return words as Markdown that keeps to itself; None where it is not certain that it would."""
+def encode_markdown(text: str) -> str | None:
+    """Return a text as Markdown that affects nothing around it; None if that is uncertain."""
     if "\r" in text:  # ends a line for a parser
         return None
-    return _changed(text, _lowered, _escaped) if _is_special(text) else text
+    return _change_outside_code(text, _lower_heading, _escape_tags) if _is_special(text) else text
 
 
 def _is_special(text: str) -> bool:
-    """Tell whether there may be something to change: mostly there is not, and this is the fast way to know."""
+    """Return quickly whether there may be something to change, which is rare."""
     return bool(
         "```" in text
         or "~~~" in text
@@ -70,20 +72,20 @@ def _is_special(text: str) -> bool:
     )
 
 
-def _as_said(lines: str) -> str:
-    changed = _changed(lines, _raised, _unescaped) if _is_special(lines) else lines
+def _decode_markdown(lines: str) -> str:
+    changed = _change_outside_code(lines, _raise_heading, _unescape_tags) if _is_special(lines) else lines
     return lines if changed is None else changed
 
 
-def fenced(text: str, info: str = "") -> str:
-    """Return text in a fence that is longer than any in it."""
+def fence_text(text: str, info: str = "") -> str:
+    """Return a text in a fence that is longer than any in it."""
     longest = max(map(len, _ALL_BACKTICKS.findall(text)), default=2) if "```" in text else 2
     fence = "`" * (longest + 1)
     return f"{fence}{info}\n{text}\n{fence}"
 
 
-def unfenced(lines: str) -> str | None:
-    """Return what stands between the fences."""
+def unfence_text(lines: str) -> str | None:
+    """Return the text between the fences."""
     first, _, rest = lines.partition("\n")
     text, found, last = rest.rpartition("\n")
     if not first.startswith("```"):
@@ -92,12 +94,12 @@ def unfenced(lines: str) -> str | None:
     return text if found and last == fence else None
 
 
-def _quoted(lines: str) -> str:
+def _quote(lines: str) -> str:
     return "> " + lines.replace("\n", "\n> ")
 
 
-def _unquoted(lines: str) -> str | None:
-    """Return quoted lines without their marks; editors may have taken the blank behind a mark away."""
+def _unquote(lines: str) -> str | None:
+    """Return quoted lines without their marks; editors may have removed the blank behind a mark."""
     found = lines.split("\n")
     if not all(line.startswith("> ") or line == ">" for line in found):
         return None
@@ -108,8 +110,8 @@ Line = Callable[[str, str], str]
 Tags = Callable[[str], str]
 
 
-def _changed(text: str, line: Line, tags: Tags) -> str | None:
-    """Return text with every line and tag outside of code changed; None where it is not certain what is code."""
+def _change_outside_code(text: str, line: Line, tags: Tags) -> str | None:
+    """Return a text with every line and tag outside of code changed; None if it is uncertain what is code."""
     segments = _segments(text)
     if segments is None:
         return None
@@ -120,10 +122,10 @@ def _changed(text: str, line: Line, tags: Tags) -> str | None:
 
 
 def _segments(text: str) -> list[Segment] | None:
-    """Return text and fenced code by turns; None where a parser might see another end of the code.
+    """Return text and fenced code by turns; None if a parser might see another end of the code.
 
-    A fence at the margin or up to three blanks from it is one whatever stands around it. It certainly goes on to its end
-    if nothing in it is further left, as it would be if a list ended there, and nothing else in it could close it.
+    A fence at the margin or up to three blanks from it is one in any context. It surely extends to its end if nothing in it is
+    further left, as it would be if a list ended there, and nothing else in it could close it.
     """
     segments: list[Segment] = []
     fence: re.Match[str] | None = None
@@ -150,7 +152,7 @@ def _add(segments: list[Segment], line: str, *, is_code: bool, is_new: bool) -> 
 
 
 def _end(line: str, fence: re.Match[str]) -> bool | None:
-    """Tell whether a line closes a fence; None where that depends on what stands around it."""
+    """Return whether a line closes a fence; None if that depends on its context."""
     bare = line.strip(" \t")
     indent = len(line) - len(line.lstrip(" "))
     margin, mark = len(fence[1]), fence[2]
@@ -164,7 +166,7 @@ def _end(line: str, fence: re.Match[str]) -> bool | None:
 
 
 def _paragraphs(lines: list[str], line: Line, tags: Tags) -> Iterator[str]:
-    """Yield lines, changed; whether a backtick begins code is known of the whole paragraph."""
+    """Yield the changed lines; the whole paragraph decides whether a backtick begins code."""
     start = 0
     for end in (*(number for number, text in enumerate(lines) if not text.strip(" \t")), len(lines)):
         paragraph = lines[start:end]
@@ -178,7 +180,7 @@ def _paragraphs(lines: list[str], line: Line, tags: Tags) -> Iterator[str]:
 
 
 def _is_certain(paragraph: list[str]) -> bool:
-    """Tell whether all code in a paragraph begins and ends on one line, and every backtick is of such code."""
+    """Return whether all code in a paragraph begins and ends on one line, and every backtick belongs to such code."""
     return not any(any("`" in text for text in _split_code(line)[::2]) for line in paragraph) and not any(
         mark in line for mark in _UNCERTAIN for line in paragraph
     )
@@ -196,9 +198,9 @@ def _outside_code(tags: Tags) -> Tags:
 
 
 def _split_code(line: str) -> list[str]:
-    """Return the pieces of a line: text and code by turns, the first and the last are text.
+    """Return the pieces of a line: text and code by turns, with text first and last.
 
-    Code lies between backticks and the next as many backticks. Each run of backticks is looked at once.
+    Code extends from backticks to the next run of as many backticks. Each run is looked at once.
     """
     runs = list(_BACKTICKS.finditer(line)) if "`" in line else []
     closes: list[int | None] = [None] * len(runs)
@@ -219,35 +221,35 @@ def _split_code(line: str) -> list[str]:
     return [*pieces, line[end:]]
 
 
-def _lowered(line: str, before: str) -> str:
-    """Lower a heading; of the lowest, and of those with a line under them, only the words stay."""
+def _lower_heading(line: str, before: str) -> str:
+    """Lower a heading; escape one of the lowest levels, and the line under a heading."""
     heading = _HEADING.match(line)
     if heading:
         indent, escapes, marks = heading.groups()
-        if len(marks) + LOWERED > _LOWEST:
+        if len(marks) + HEADING_SHIFT > _LOWEST:
             return f"{indent}\\{line[len(indent) :]}"
-        return line if escapes else f"{indent}{'#' * LOWERED}{line[len(indent) :]}"
+        return line if escapes else f"{indent}{'#' * HEADING_SHIFT}{line[len(indent) :]}"
     underline = _UNDERLINE.match(line) if before.strip(" \t") else None
     return f"{underline[1]}\\{line[len(underline[1]) :]}" if underline else line
 
 
-def _raised(line: str, before: str) -> str:
-    """Take back what `_lowered` did."""
+def _raise_heading(line: str, before: str) -> str:
+    """Undo `_lower_heading`."""
     heading = _HEADING.match(line)
     if heading:
         indent, escapes, marks = heading.groups()
         if escapes:
-            return f"{indent}{line[len(indent) + 1 :]}" if len(marks) + LOWERED > _LOWEST else line
-        return f"{indent}{line[len(indent) + LOWERED :]}" if len(marks) > LOWERED else line
+            return f"{indent}{line[len(indent) + 1 :]}" if len(marks) + HEADING_SHIFT > _LOWEST else line
+        return f"{indent}{line[len(indent) + HEADING_SHIFT :]}" if len(marks) > HEADING_SHIFT else line
     underline = _UNDERLINE.match(line) if before.strip(" \t") else None
     return f"{underline[1]}{line[len(underline[1]) + 1 :]}" if underline and underline[2] else line
 
 
-def _escaped(line: str) -> str:
+def _escape_tags(line: str) -> str:
     return _TAGS.sub(lambda tag: tag[0] if tag[1] is None else f"{tag[1] * 2}\\<", line)
 
 
-def _unescaped(line: str) -> str:
+def _unescape_tags(line: str) -> str:
     return _TAGS.sub(lambda tag: f"{tag[1][: len(tag[1]) // 2]}<" if tag[1] else tag[0], line)
 
 
@@ -256,16 +258,16 @@ PAGE = 1
 """The version of the marks."""
 
 
-def mark(tree: dict[str, Any]) -> str:
-    """Return a mark, on one line, for every editor; nothing in it can end the comment."""
-    data = encoded(tree)
+def format_mark(tree: dict[str, Any]) -> str:
+    """Return a mark on one line, as a comment that its content cannot end."""
+    data = encode_tree(tree)
     text = data.decode() if data.isascii() else json.dumps(tree, separators=(",", ":"))
     return BEGIN + text.replace("--", "-\\u002d") + END
 
 
-def marked(line: str) -> dict[str, Any] | None:
-    """Return what a mark says; None where a line is none."""
+def parse_mark(line: str) -> dict[str, Any] | None:
+    """Return the content of a mark; None if a line is none."""
     if not line.startswith(BEGIN) or not line.rstrip().endswith(END):
         return None
     found = decode(line.rstrip()[len(BEGIN) : -len(END)].encode(errors="replace"))
-    return found.value if isinstance(found, Decoded) and type(found.value) is dict else None
+    return found.value if isinstance(found, JsonValue) and type(found.value) is dict else None

@@ -1,35 +1,27 @@
-"""Our own Markdown pages, read back: every word stands where the mark before it says."""
+"""Reads retold's own exports, JSON and Markdown pages: in a page, a mark says where each text is."""
 
 import re
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from retold.model.builder import Draft, assembled, counted
+from retold.model import CATEGORIES
+from retold.model.builder import Draft, assemble_session, count_messages
 from retold.model.problem import Problem, problem
 from retold.model.serialization import decode_session
-from retold.model.session import (
-    CATEGORIES,
-    Coverage,
-    Entry,
-    Event,
-    Message,
-    Project,
-    Session,
-    SourceFile,
-    View,
-)
-from retold.reading.disk import DISK, FileBytes, printable, read_bytes
-from retold.reading.json_decode import Decoded, as_text, decode
-from retold.reading.markdown_codec import BEGIN, marked, said
+from retold.model.session import Coverage, Entry, Event, Message, Project, Session, SourceFile, View
+from retold.reading.disk import DISK, FileBytes, printable_path, read_bytes
+from retold.reading.json_decode import JsonValue, decode, decode_text, repair_problems
+from retold.reading.markdown_codec import BEGIN, decode_words, parse_mark
 
 Tree = dict[str, Any]
 FORMAT = "retold-markdown"
-_SHOWN = {"path": None, "before": None, "after": None}
+_EMPTY_DIFF = {"path": None, "before": None, "after": None}
 
 
-class _Told(msgspec.Struct):
+class _PageSession(msgspec.Struct):
     """A session whose entries are being read."""
 
     summary: Tree
@@ -37,49 +29,49 @@ class _Told(msgspec.Struct):
     problems: list[Problem]
 
 
-def page_sessions(file: FileBytes) -> list[Session] | Problem:
-    """Return the sessions of a page: the one that it tells, and behind it its subagents."""
-    text, mended = as_text(file.data)
-    path = printable(file.path)
+def read_page(file: FileBytes) -> list[Session] | Problem:
+    """Return the session of a page and its subagents."""
+    text, repairs = decode_text(file.data)
+    path = printable_path(file.path)
     first, _, _ = text.partition("\n")
     lines = (text.replace("\r\n", "\n") if first.endswith("\r") else text).split("\n")
-    told = _told(lines, path)
-    if not told:
+    sessions = _read_sessions(lines, path)
+    if not sessions:
         return problem("not-a-session", "a page that tells no session", path)
-    told[0].problems += [*file.problems, *(problem(code, message, path) for code, message in mended)]
-    return [_session(one, file) for one in told]
+    sessions[0].problems += [*file.problems, *repair_problems(repairs, path)]
+    return [_session(one, file) for one in sessions]
 
 
-def _told(lines: list[str], path: str) -> list[_Told]:
-    found: list[_Told] = []
-    opened: list[_Told] = []
+def _read_sessions(lines: list[str], path: str) -> list[_PageSession]:
+    sessions: list[_PageSession] = []
+    open_sessions: list[_PageSession] = []
     number = 0
     while number < len(lines):
-        tree = marked(lines[number]) if lines[number].startswith(BEGIN) else None
+        tree = parse_mark(lines[number]) if lines[number].startswith(BEGIN) else None
         number += 1
         match tree:
             case {"session": dict(summary)}:
-                found.append(_Told(summary, [], []))
-                opened.append(found[-1])
-            case {"end": _} if opened:
-                opened.pop()
-            case {"lines": int(count)} if tree and opened and count > 0:
-                _read_entry(opened[-1], tree, lines[number : number + count], path, number)
+                sessions.append(_PageSession(summary, [], []))
+                open_sessions.append(sessions[-1])
+            case {"end": _} if open_sessions:
+                open_sessions.pop()
+            case {"lines": int(count)} if tree and open_sessions and count > 0:
+                _read_entry(open_sessions[-1], tree, lines[number : number + count], path, number)
                 number += count
-    for one in opened:
+    for one in open_sessions:
         one.problems.append(problem("truncated-tail", "the page ends before the session", path, len(lines)))
-    return found
+    return sessions
 
 
-def _read_entry(told: _Told, tree: Tree, lines: list[str], path: str, number: int) -> None:
-    """Add an entry; where its lines are not as its mark says, they are kept as they are."""
+def _read_entry(page: _PageSession, tree: Tree, lines: list[str], path: str, number: int) -> None:
+    """Add an entry; lines that do not fit their mark are kept as a notice."""
     try:
         built = _event(tree, lines) if "event" in tree else _message(tree, lines)
-        told.entries.append(msgspec.convert(built, Entry))
+        page.entries.append(msgspec.convert(built, Entry))
     except (msgspec.ValidationError, AttributeError, LookupError, TypeError, ValueError) as error:
-        told.problems.append(problem("unexpected-shape", f"not as its mark says: {error}", path, number))
+        page.problems.append(problem("unexpected-shape", f"not as its mark says: {error}", path, number))
         text = "\n".join(lines).strip("\n")
-        told.entries.append(Event(None, "notice", None, "live", text))
+        page.entries.append(Event(None, "notice", None, "live", text))
 
 
 def _event(tree: Tree, lines: list[str]) -> Tree:
@@ -133,14 +125,14 @@ def _call(call: Tree, lines: list[str]) -> Tree:
     names = [name for name in ("result", "error", "full_result") if name in call]
     results: Tree = {name: _words(call[name], lines) for name in names}
     unsaid = dict.fromkeys(("native_status", "result", "error", "at", "child"))
-    told = {name: value for name, value in call.items() if name not in ("texts", "diff")}
+    fields = {name: value for name, value in call.items() if name not in ("texts", "diff")}
     if "diff" in call:
-        told["display"] = {"type": "diff", **_SHOWN, "diff": _words(call["diff"], lines)}
+        fields["display"] = {"type": "diff", **_EMPTY_DIFF, "diff": _words(call["diff"], lines)}
     category = CATEGORIES[call["canonical"]]
     return {
         "type": "tool_call",
         **unsaid,
-        **told,
+        **fields,
         "category": category,
         "arguments": {**arguments, **texts},
         **results,
@@ -150,7 +142,7 @@ def _call(call: Tree, lines: list[str]) -> Tree:
 def _words(place: Any, lines: list[str]) -> str:
     start, count, look = place
     found = lines[start : start + count]
-    text = said("\n".join(found), look) if len(found) == count else None
+    text = decode_words("\n".join(found), look) if len(found) == count else None
     if text is None:
         raise ValueError(f"line {start} and what follows it")
     return text
@@ -158,28 +150,28 @@ def _words(place: Any, lines: list[str]) -> str:
 
 def _value(place: Any, lines: list[str]) -> Any:
     found = decode(_words(place, lines).encode(errors="replace"))
-    if not isinstance(found, Decoded):
+    if not isinstance(found, JsonValue):
         raise ValueError(found.message)  # noqa: TRY004 - of the content, not of a type
     return found.value
 
 
-def _session(told: _Told, file: FileBytes) -> Session:
-    """Return the session with its summary as the page has it; where that is damaged, as far as the entries tell it."""
-    source = SourceFile(None, printable(file.path), FORMAT, len(file.data))
-    coverage = Coverage(len(told.entries), 0)
-    entries = tuple(told.entries)
+def _session(page: _PageSession, file: FileBytes) -> Session:
+    """Return the session with the summary in the page; if that is damaged, with what follows from the entries."""
+    source = SourceFile(None, printable_path(file.path), FORMAT, len(file.data))
+    coverage = Coverage(len(page.entries), 0)
+    entries = tuple(page.entries)
     prompts = [entry.prompt for entry in entries if isinstance(entry, Message) and entry.prompt is not None]
     ends = {"first_prompt": prompts[0], "last_prompt": prompts[-1]} if prompts else {}
     unsaid: Tree = {"first_prompt": None, "last_prompt": None, "extra": {}, "timeline": ()}
     rest = {**unsaid, **ends, "sources": (), "coverage": coverage, "problems": ()}
     try:
-        session = msgspec.convert({**told.summary, **rest}, Session)
+        session = msgspec.convert({**page.summary, **rest}, Session)
     except msgspec.ValidationError as error:
         damage = problem("unexpected-shape", f"the session's summary: {error}", source.path, 1)
-        told.problems.append(damage)
-        session = assembled(_draft(file, entries), "full")
-    return msgspec.structs.replace(
-        session, sources=(source,), coverage=coverage, problems=tuple(told.problems), timeline=entries
+        page.problems.append(damage)
+        session = assemble_session(_draft(file, entries), "full")
+    return replace(
+        session, sources=(source,), coverage=coverage, problems=tuple(page.problems), timeline=entries
     )
 
 
@@ -187,7 +179,7 @@ def _draft(file: FileBytes, entries: tuple[Entry, ...]) -> Draft:
     says = [entry for entry in entries if isinstance(entry, Message)]
     times = [entry.at for entry in says if entry.at is not None] or [file.modified_at]
     return Draft(
-        key=f"retold:{Path(printable(file.path)).stem}",
+        key=f"retold:{Path(printable_path(file.path)).stem}",
         agent="unknown",
         native_id=None,
         kind="capture",
@@ -208,18 +200,18 @@ _JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"version"\s*:\s*\d+\s*,\s*"key"\s
 _PAGE = re.compile(rb"(?:\xef\xbb\xbf)?\s*" + re.escape(BEGIN.encode()) + rb'\{"retold":')
 
 
-def told_sessions(path: Path, view: View = "full") -> list[Session] | Problem | None:
-    """Return the sessions of a file of our own; None if it is another's, or cannot be opened."""
+def read_own_export(path: Path, view: View = "full") -> list[Session] | Problem | None:
+    """Return the sessions of an export of retold; None for another file, or one that cannot be opened."""
     head = _head(path)
     if not (_JSON.match(head) or _PAGE.match(head)):
         return None
     file = read_bytes(path)
-    found = file if isinstance(file, Problem) else (_json_sessions if _JSON.match(head) else _page)(file)
-    return found if isinstance(found, Problem) else [_seen(session, view) for session in found]
+    found = file if isinstance(file, Problem) else (_json_sessions if _JSON.match(head) else read_page)(file)
+    return found if isinstance(found, Problem) else [_in_view(session, view) for session in found]
 
 
 def _head(path: Path) -> bytes:
-    """Return how a file begins; nothing where it cannot be read: whoever is asked next says why."""
+    """Return the start of a file; nothing if it cannot be read, which the next reader reports."""
     try:
         file = DISK.open(str(path))
         try:
@@ -230,45 +222,41 @@ def _head(path: Path) -> bytes:
         return b""
 
 
-def _page(file: FileBytes) -> list[Session] | Problem:
-
-    return page_sessions(file)
-
-
 def _json_sessions(file: FileBytes) -> list[Session] | Problem:
-    """Return one session a line, or the one of a document; those before a damage, with a word about it."""
+    """Return the session on each line or of the whole document; before damage, the last one gets a problem."""
     data = file.data.removeprefix(b"\xef\xbb\xbf")
-    path = printable(file.path)
-    whole = _decoded(data, path, 1)
+    path = printable_path(file.path)
+    whole = _decode_line(data, path, 1)
     if isinstance(whole, Session):
         return [whole]
-    found: list[Session] = []
+    sessions: list[Session] = []
     for number, line in enumerate(data.split(b"\n"), 1):
-        session = _decoded(line, path, number) if line.strip() else None
+        session = _decode_line(line, path, number) if line.strip() else None
         if isinstance(session, Problem):
-            return _with_problem(found, session)
-        found += [session] if session is not None else []
-    return found
+            return _with_problem(sessions, session)
+        sessions += [session] if session is not None else []
+    return sessions
 
 
-def _with_problem(found: list[Session], told: Problem) -> list[Session] | Problem:
-    if not found:
-        return problem("not-a-session", f"a session of retold, but {told.message}", told.path, told.line)
-    last = found[-1]
-    return [*found[:-1], msgspec.structs.replace(last, problems=(*last.problems, told))]
+def _with_problem(sessions: list[Session], damage: Problem) -> list[Session] | Problem:
+    if not sessions:
+        return problem(
+            "not-a-session", f"a session of retold, but {damage.message}", damage.path, damage.line
+        )
+    last = sessions[-1]
+    return [*sessions[:-1], replace(last, problems=(*last.problems, damage))]
 
 
-def _decoded(data: bytes, path: str, line: int) -> Session | Problem:
+def _decode_line(data: bytes, path: str, line: int) -> Session | Problem:
     try:
         return decode_session(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return problem("malformed-json", str(error), path, line)
 
 
-def _seen(session: Session, view: View) -> Session:
-    """Return a session in the view that was asked for, where the file has it."""
+def _in_view(session: Session, view: View) -> Session:
     if session.view in (view, "active"):
         return session
     live = tuple(entry for entry in session.timeline if entry.fate == "live")
-    counts = counted([entry for entry in live if isinstance(entry, Message)])
-    return msgspec.structs.replace(session, view=view, timeline=live, counts=counts)
+    counts = count_messages([entry for entry in live if isinstance(entry, Message)])
+    return replace(session, view=view, timeline=live, counts=counts)

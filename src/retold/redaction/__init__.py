@@ -1,4 +1,4 @@
-"""Sessions without their secrets, and a report of what was taken out."""
+"""Redaction: sessions without their secrets, and a report of what was removed."""
 
 from retold.redaction.redactor import Redactor, Removal, RemovalPlace
 

@@ -1,10 +1,10 @@
-"""Secrets that stand beside their name: in settings, code, JSON, flags, forms and sentences."""
+"""Secrets assigned to a name: in settings, code, JSON, flags, forms and sentences."""
 
 import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from retold.redaction.rules import Budget, Places
+from retold.redaction.rules import Budget, WordPositions
 from retold.redaction.secrets import (
     LONGEST_PASSWORD,
     LONGEST_SECRET,
@@ -13,9 +13,9 @@ from retold.redaction.secrets import (
     Secret,
     is_argument,
     is_dense,
+    is_dummy,
     is_password,
     is_random,
-    is_stand_in,
 )
 
 _FOREIGN = (
@@ -35,7 +35,7 @@ _FOREIGN = (
     "パスワード",
     "비밀번호",
 )
-"""What passwords are called in other languages, as whole words."""
+"""Words for password in other languages."""
 ANCHORS = (
     *_FOREIGN,
     "pass",
@@ -54,7 +54,7 @@ ANCHORS = (
     "sid",
     "cookie",
 )
-"""What the name of a secret has in it."""
+"""Words in the names of secrets, to search for in the lowercase text."""
 
 _NAME = re.compile(
     rf"(?:(?P<password>{'|'.join(_FOREIGN)}"
@@ -66,11 +66,11 @@ _NAME = re.compile(
     r"(?: \d(?=:))?"
 )
 _NAMED = re.compile(rf"{_NAME.pattern}(?=[\\\"'`\])?! \t\n:=,>|(\uff1a是为は])")
-"""A name, and what follows one to which something is assigned."""
+"""A name, and a character after it that may begin an assignment."""
 _FOLLOWING = frozenset("\\\"'`])?! \t\n:=,>|(\uff1a是为は_-0123456789bcdeiklprstvwñn")
-"""What may follow what is looked for: most often, it is part of another word."""
+"""Characters that may follow an anchor. Checked first, because most anchors are parts of other words."""
 _WORD_NEXT = re.compile(r"[ \t](?!is\b|was\b|are\b)[A-Za-z][^\s:=]{0,14}(?:\s|$)")
-"""A short word behind a name: no key is so short."""
+"""A short word after a name: no key is so short."""
 _QUOTES = frozenset("\"'`\\")
 _BETWEEN = re.compile(
     r"\\*[\"'`]?\]?\)?(?:"
@@ -93,14 +93,14 @@ _QUOTED = re.compile(
 )
 _BARE = re.compile(r"(?P<value>(?:[^\s\"'`,;&<>|\\]++|\\++(?![nrt\"']))++)")
 _SPACED = re.compile(r"(?P<value>(?:[^\s\"'`\\,;&<>|]|[&<>|](?![\s/&<>|]|$))+)")
-"""A password behind a colon and a space, which may have signs that end it elsewhere."""
+"""A password after a colon and a space. It may contain characters that end it elsewhere."""
 _MORE = re.compile(
     r"[ \t]{0,8}(?P<sign>\+|\.|\\)?\s{0,200}(?:\+[ \t]{0,8})?[bru]?(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote))[^\n\\]|\\[^\n])*)(?P=quote)"
 )
 _SETTER = re.compile(r"(?:\w{0,30}[._])?(?:set|with|add)\w{0,30}$", re.IGNORECASE)
 _CONNECTION = re.compile(r"(?i)(?:server|host|data source|database|user id|uid|dsn|driver|endpoint)=")
-_GOES_ON = re.compile(r"\s{0,80}[+.\\\"'`]")
-"""What follows a text in quotes to which another is added."""
+_CONTINUATION = re.compile(r"\s{0,80}[+.\\\"'`]")
+"""The beginning of another quoted text that is added to one."""
 _MOST_PIECES = 20
 _CLOSING = ").]}:!?,"
 _BACKWARDS = re.compile(r"[\w.-]{0,40}")
@@ -117,28 +117,28 @@ _SHORTEST = {
     "secret": SHORTEST_SECRET,
     "auth": SHORTEST_SECRET,
 }
-"""Asked first: most words that follow a name are shorter."""
+"""Checked first: most words that follow a name are shorter."""
 _ESCAPE = re.compile(r"\\+([\"'/\\])")
 _KEY = re.compile(r"[A-Za-z0-9+/=]{24,}$")
 
 
 @lru_cache(maxsize=4096)
-def _speaking(name: str) -> str | None:
-    """Return what the name of a field speaks of, if it speaks of a secret at its end."""
+def _announced_kind(name: str) -> str | None:
+    """Return the kind of secret that the end of a field's name announces; None if it announces none."""
     low = name.lower()
     return next((found.lastgroup for found in _NAME.finditer(low) if found.end() == len(low)), None)
 
 
-def named(name: str, value: str) -> str | None:
-    """Return which secret a value is that is held under a name, if it is one."""
-    group = _speaking(name) if len(name) <= _LONGEST_NAME else None
+def classify_field(name: str, value: str) -> str | None:
+    """Return the kind of secret that the value of a field is; None if it is no secret."""
+    group = _announced_kind(name) if len(name) <= _LONGEST_NAME else None
     return _kind(group, name, ": ", value, is_quoted=True) if group else None
 
 
-def assigned(text: str, low: str, seen: Places, budget: Budget) -> Iterator[Secret]:
-    """Yield the values of names that speak of secrets; `low` is the text in lower case, `seen` where the words stand."""
+def find_assignments(text: str, low: str, positions: WordPositions, budget: Budget) -> Iterator[Secret]:
+    """Yield the values assigned to names of secrets."""
     for anchor in ANCHORS:
-        places = seen.get(anchor, ())
+        places = positions.get(anchor, ())
         budget.spend(len(places))
         for place in places:
             name = (
@@ -152,7 +152,7 @@ def assigned(text: str, low: str, seen: Places, budget: Budget) -> Iterator[Secr
 
 
 def _value(text: str, place: int, name: re.Match[str], budget: Budget) -> Secret | None:
-    """Return the secret whose name begins, or goes on, at a place."""
+    """Return the secret whose name has an anchor at a position."""
     group = name.lastgroup or ""
     if group != "password" and _WORD_NEXT.match(text, name.end()):
         return None
@@ -166,28 +166,29 @@ def _value(text: str, place: int, name: re.Match[str], budget: Budget) -> Secret
     is_open = not quoted and text[between.end() : between.end() + 1] in _QUOTES
     budget.spend(end - name.end() if is_open or not value else value.end() - name.end())
     if not value or (
-        value.end() - value.start() < _SHORTEST[group] and not (quoted and _GOES_ON.match(text, quoted.end()))
+        value.end() - value.start() < _SHORTEST[group]
+        and not (quoted and _CONTINUATION.match(text, quoted.end()))
     ):
         return None
     whole = _whole_name(text, place, name.end())
     if between["call"] and not _SETTER.match(whole):
         return None
     start, end = value.span("escaped" if quoted and quoted["open"] else "value")
-    held = text[start:end]
-    if quoted and not quoted["open"] and _GOES_ON.match(text, quoted.end()):
+    secret = text[start:end]
+    if quoted and not quoted["open"] and _CONTINUATION.match(text, quoted.end()):
         rest, end = _pieces(text, quoted.end(), between[0], budget)
-        held, end = held + rest, end if rest else quoted.end("value")
+        secret, end = secret + rest, end if rest else quoted.end("value")
     if end - start < _SHORTEST[group]:
         return None
     if not quoted:
-        end -= _loose_end(held)
-        held = text[start:end]
+        end -= _trailing_punctuation(secret)
+        secret = text[start:end]
     is_whole = between[0] == ">" or (between[0] == "=" and _is_in_connection(text, name.end() - len(whole)))
     kind = _kind(
         group,
         whole,
         between[0],
-        _ESCAPE.sub(r"\1", held) if "\\" in held else held,
+        _ESCAPE.sub(r"\1", secret) if "\\" in secret else secret,
         is_quoted=bool(quoted) or is_whole,
         is_sentence=bool(between["spoken"]),
     )
@@ -199,7 +200,7 @@ def _bare(group: str, between: re.Match[str]) -> re.Pattern[str]:
 
 
 def _pieces(text: str, place: int, between: str, budget: Budget) -> tuple[str, int]:
-    """Return the texts in quotes that are added to one, and where the last of them ends."""
+    """Return the quoted texts that are added to one, and the end of the last of them."""
     pieces, end = "", place
     for _ in range(_MOST_PIECES):
         more = _MORE.match(text, place, place + LONGEST_SECRET)
@@ -211,12 +212,12 @@ def _pieces(text: str, place: int, between: str, budget: Budget) -> tuple[str, i
 
 
 def _is_in_connection(text: str, place: int) -> bool:
-    """Whether a setting stands in a connection string, in which signs end nothing but `;`."""
+    """Return whether a setting is part of a connection string, in which only `;` ends a value."""
     return text[place - 1 : place] == ";" and bool(_CONNECTION.search(text, max(0, place - 300), place))
 
 
-def _loose_end(value: str) -> int:
-    """Return how much of the end of a value belongs to the sentence or the call around it."""
+def _trailing_punctuation(value: str) -> int:
+    """Return how many characters at the end of a value belong to the sentence or the call around it."""
     closing = value[len(value.rstrip(_CLOSING)) :]
     if not closing:
         return 0
@@ -230,10 +231,10 @@ def _whole_name(text: str, place: int, end: int) -> str:
     return text[place - (before.end() if before else 0) : end]
 
 
-def _kind(  # noqa: PLR0913 - all that a value is judged by
+def _kind(  # noqa: PLR0913 - everything that a value is judged by
     group: str, name: str, between: str, value: str, *, is_quoted: bool, is_sentence: bool = False
 ) -> str | None:
-    """Return what a value is, by its name and by its own looks."""
+    """Return the kind of a secret, by its name and its value; None if it is no secret."""
     is_flag = name.startswith("-") or (between == " " and name.isupper())
     is_spoken = is_sentence or (not is_flag and not between.strip(" \t\"'`\\"))
     low = name.lower()
@@ -262,7 +263,7 @@ def _kind(  # noqa: PLR0913 - all that a value is judged by
 
 
 def _is_flagged(between: str, value: str) -> bool:
-    """Whether a value behind a flag is a password: after a space, a word may as well be one of a sentence."""
+    """Return whether a value after a flag is a password. After a space, a word may also be part of a sentence."""
     return (
         is_argument(value) and len(value) >= SHORTEST_PASSWORD and (between[:1] == "=" or not value.isalpha())
     )
@@ -272,9 +273,9 @@ def _is_password(name: str, between: str, value: str, *, is_quoted: bool) -> boo
     if is_password(value, is_quoted=is_quoted):
         return True
     is_setting = bool(_UPPER.match(name)) and between in ("=", '="', "='")
-    return is_setting and value.isalpha() and len(value) >= _SHORTEST_WORD and not is_stand_in(value)
+    return is_setting and value.isalpha() and len(value) >= _SHORTEST_WORD and not is_dummy(value)
 
 
 def _is_strong(value: str, *, is_quoted: bool) -> bool:
-    """Whether a value is a password even where nothing but a space stands between it and its name."""
+    """Return whether a value is a password even if only a space separates it from its name."""
     return is_quoted or any(sign.isdigit() for sign in value)

@@ -1,14 +1,96 @@
-"""Secrets in blocks of lines: the rest of a private key, Kubernetes secrets, PuTTY keys, JSON web keys, `.pgpass`."""
+"""Secrets in blocks of lines and in base64: private keys, Kubernetes secrets, JSON web keys, `.pgpass`, encoded text."""
 
+import base64
+import binascii
 import re
-from collections.abc import Iterable, Iterator
+import string
+from collections.abc import Iterable, Iterator, Sequence
 
-from retold.redaction.encoded import decoded
-from retold.redaction.rules import Budget, Places
+from retold.redaction.rules import Budget, WordPositions
 from retold.redaction.secrets import Secret, is_argument
 
-_END = "-----end "
+_SIGNS = (string.ascii_letters + string.digits + "+/").encode()
+_CLASSES = bytes(0x61 if sign in _SIGNS else 0x20 for sign in range(256))
+"""Characters of base64 become one letter, all others a space."""
+SHORTEST, LONGEST, LONGEST_BLOCK = 24, 1_000, 4_000
+_BETWEEN = re.compile(r"\r?\n[ \t]{0,40}")
+_FARTHEST = 43
+_LAST = re.compile(r"\r?\n[ \t]{0,40}([A-Za-z0-9+/]{1,76}={0,2})(?![A-Za-z0-9+/=])")
+"""The last line of a block."""
+_RUN = b"a" * SHORTEST
+_TEXT = re.compile(r"(?:[CDI-Za-f][ACD-HQS-Xgi-nwyz0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/]){3}")
+"""The beginning of printable ASCII in base64: the first bit of each of its bytes is zero."""
+_PRINTABLE = frozenset(string.printable)
+
+
+def find_base64_runs(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of long runs of characters of base64."""
+    classes = text.encode("latin-1", "replace").translate(_CLASSES)
+    start = classes.find(_RUN)
+    while start >= 0:
+        end = classes.find(b" ", start)
+        end = len(text) if end < 0 else end
+        yield start, end
+        start = classes.find(_RUN, end)
+
+
+def decode_run(text: str, start: int, end: int) -> tuple[int, str] | None:
+    """Return the end of a run's padding, and the text that the run encodes; None if it encodes none."""
+    plain = decode_base64(text[start:end]) if end - start <= LONGEST and _TEXT.match(text, start) else None
+    return (end + _padding(text[end : end + 2]), plain) if plain else None
+
+
+def find_base64_blocks(text: str, lines: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of base64 on several lines of one length, of which the last may be shorter; `lines` are the runs."""
+    first = 0
+    for number, (start, end) in enumerate(lines):
+        width = end - start
+        after = lines[number + 1] if number + 1 < len(lines) else (len(text), len(text))
+        continues = after[1] - after[0] == width and bool(
+            _BETWEEN.fullmatch(text[end : after[0]][:_FARTHEST])
+        )
+        if width % 4 or not continues:
+            last = _LAST.match(text, end) if width % 4 == 0 else None
+            if last and len(last[1]) > width:
+                last = None
+            if last or number > first:
+                yield lines[first][0], last.end() if last else end + _padding(text[end : end + 2])
+            first = number + 1
+
+
+def decode_block(text: str, start: int, end: int) -> tuple[int, str] | None:
+    """Return the end of a block and the text that it encodes; None if it encodes none."""
+    if end - start > LONGEST_BLOCK or not _TEXT.match(text, start):
+        return None
+    plain = decode_base64("".join(text[start:end].split()))
+    return (end, plain) if plain else None
+
+
+def _padding(after: str) -> int:
+    return len(after) - len(after.lstrip("="))
+
+
+def decode_base64(value: str) -> str | None:
+    """Return the text of a value in base64; None if it is not printable ASCII."""
+    bare = value.rstrip("=")
+    try:
+        plain = base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        return None
+    return plain if _PRINTABLE.issuperset(plain) else None
+
+
+_PEM = re.compile(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = re.compile(r"-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----")
+_PEM_PIECES = re.compile(
+    r"(?:(?:\\+[nr])*[\"'][ \t]{0,8}[+.,\\]?\s{0,80}[+.]?\s{0,8}[\"'][A-Za-z0-9+/=]{16,200})+"
+)
+_PEM_BODY = re.compile(
+    r"(?:\\+[nrt]|[\s>|+]|\d{1,6}(?:\t|[:|] ?|→)|(?:Proc-Type|DEK-Info|Version|Comment): ?[^\n\\]*|[A-Za-z0-9+/=]{20,}|[A-Za-z0-9+/]*={0,2}(?=\s|\\|\"|'|$))+"
+)
+_LONGEST_BLOCK = 20_000
+_SHORTEST_BODY = 40
+_PEM_START, _PEM_LAST = "-----begin ", "-----end "
 _PEM_LINE = re.compile(r"[ \t>|+\d:→]{0,16}[A-Za-z0-9+/=]{4,100}[ \t\r]{0,4}$")
 _MOST_LINES, _LEAST_LENGTH, _LONGEST_LINE = 200, 40, 130
 _MANIFESTS = ("kind: secret", '"kind": "secret"', '"kind":"secret"')
@@ -25,20 +107,20 @@ _LONGEST_HOST = 200
 _KTY = "kty"
 _PORTS = (":5432:", ":*:")
 
-ANCHORS = (_END, *_MANIFESTS, "private-lines", _KTY, *_PORTS)
-"""What to look for in the text in lower case."""
+ANCHORS = (_PEM_START, _PEM_LAST, *_MANIFESTS, "private-lines", _KTY, *_PORTS)
+"""Words to search for in the lowercase text."""
 
 
-def blocked(text: str, low: str, seen: Places, budget: Budget) -> Iterator[Secret]:
-    """Yield the secrets in blocks of lines; `low` is the text in lower case, `seen` where the words stand."""
-    for found in _matches(_PEM_END, text, seen.get(_END, ()), budget):
+def find_blocks(text: str, low: str, positions: WordPositions, budget: Budget) -> Iterator[Secret]:
+    """Yield the secrets in blocks of lines, except for private keys with their first line."""
+    for found in _matches(_PEM_END, text, positions.get(_PEM_LAST, ()), budget):
         yield from _lines_before(text, found.start(), budget)
-    for found in _matches(_PUTTY, text, seen.get("private-lines", ()), budget):
+    for found in _matches(_PUTTY, text, positions.get("private-lines", ()), budget):
         yield Secret(*found.span(1), "private-key")
-    manifests = sorted(place for anchor in _MANIFESTS for place in seen.get(anchor, ()))
+    manifests = sorted(place for anchor in _MANIFESTS for place in positions.get(anchor, ()))
     yield from _manifests(text, low, manifests, budget)
-    yield from _web_keys(text, seen.get(_KTY, ()), budget)
-    yield from _password_files(text, seen, budget)
+    yield from _web_keys(text, positions.get(_KTY, ()), budget)
+    yield from _password_files(text, positions, budget)
 
 
 def _matches(
@@ -66,7 +148,7 @@ def _lines_before(text: str, end: int, budget: Budget) -> Iterator[Secret]:
 
 
 def _manifests(text: str, low: str, places: Iterable[int], budget: Budget) -> Iterator[Secret]:
-    """Yield the values in Kubernetes secrets that are base64 of a text."""
+    """Yield the values of Kubernetes secrets that are base64 of a text."""
     done = 0
     for place in places:
         if place < done:
@@ -76,7 +158,7 @@ def _manifests(text: str, low: str, places: Iterable[int], budget: Budget) -> It
         done = after if after >= 0 else min(len(text), place + _LONGEST_MANIFEST)
         budget.spend(done - start)
         for entry in _ENTRY.finditer(text, max(start, low.find("data", start, done)), done):
-            if decoded(entry[1]):
+            if decode_base64(entry[1]):
                 yield Secret(*entry.span(1), "secret")
 
 
@@ -94,13 +176,34 @@ def _web_keys(text: str, places: Iterable[int], budget: Budget) -> Iterator[Secr
             yield Secret(*member.span(1), "secret")
 
 
-def _password_files(text: str, seen: Places, budget: Budget) -> Iterator[Secret]:
+def _password_files(text: str, positions: WordPositions, budget: Budget) -> Iterator[Secret]:
     """Yield the passwords in lines of `.pgpass`."""
     for port in _PORTS:
-        for place in seen.get(port, ()):
+        for place in positions.get(port, ()):
             start = max(0, place - _LONGEST_HOST)
             start = max(start, text.rfind("\n", start, place) + 1)
             found = _PGPASS.match(text, start)
             budget.spend(found.end() - start if found else place - start + 1)
             if found and is_argument(found[1]):
                 yield Secret(*found.span(1), "password")
+
+
+def find_private_keys(text: str, low: str, seen: WordPositions, budget: Budget) -> Iterator[Secret]:  # noqa: ARG001 - as all finders
+    """Yield the text between the first and the last line of a private key, or after the first if there is no last."""
+    for place in seen.get(_PEM_START, ()):
+        first = _PEM.match(text, place)
+        if not first:
+            continue
+        longest = min(first.end() + _LONGEST_BLOCK, len(text))
+        last = _PEM_END.search(text, first.end(), longest)
+        body = _PEM_PIECES.match(text, first.end(), longest) or _PEM_BODY.match(text, first.end(), longest)
+        budget.spend((last.end() if last else longest) - place)
+        end = (
+            last.start()
+            if last and "-----BEGIN" not in text[first.end() : last.start()]
+            else body.end()
+            if body
+            else 0
+        )
+        if end - first.end() >= _SHORTEST_BODY:
+            yield Secret(first.end(), end, "private-key")

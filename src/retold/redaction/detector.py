@@ -1,14 +1,14 @@
-"""Where the secrets of a text are."""
+"""Detector: the positions of secrets in a text."""
 
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
 
-from retold.redaction import assignments, blocks, calls, commands, persons, phrases, surroundings, tokens
-from retold.redaction.encoded import SHORTEST, blocks_of, encoded, encoded_block, runs
-from retold.redaction.rules import Budget, alternatives, places, wanted
-from retold.redaction.secrets import PLACEHOLDER, Secret, apart, is_mixed
+from retold.redaction import assignments, blocks, persons, surroundings, tokens
+from retold.redaction.blocks import SHORTEST, decode_block, decode_run, find_base64_blocks, find_base64_runs
+from retold.redaction.rules import Budget, compile_words, find_words, word_pattern
+from retold.redaction.secrets import PLACEHOLDER, Secret, is_mixed, merge_overlaps
 
 _INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
@@ -38,7 +38,7 @@ _WRAPS = (
     ),
     re.compile(r"\\n" + _NEXT_PIECE),
 )
-"""A line end before an indented, quoted or boxed line, and one that is written as an escape."""
+"""A line end before an indented, quoted or boxed line, and a line end written as an escape."""
 _BEFORE_WRAP = re.compile(
     r"[0-9A-Z][a-z_.-]{0,20}(?<=[A-Za-z0-9_.-]{8})((?:[ \t]{0,40}[|│┃])?[ \t]{0,8}=?(?:\r|\\{1,8}r)?\\{0,7})$"
 )
@@ -49,17 +49,17 @@ _BEFORE_PLUS = re.compile(r"[A-Za-z0-9_-]([\"'`][ \t\r\n]{0,80})$")
 _FARTHEST_BEFORE = 90
 
 
-class Unfolded:
-    """A text without some of its pieces; it maps each place to the place in the original text."""
+class UnfoldedText:
+    """A text without some of its pieces; it maps each position to the position in the original text."""
 
     def __init__(self, text: str, folds: Iterable[tuple[int, int, str]] | None = None) -> None:
-        """Replace pieces of a text, each by one character or none; by default, all that hides something."""
+        """Replace pieces of a text, each by one character or none; by default, all pieces that can hide a secret."""
         self._starts: list[int] = []
         self._shifts: list[int] = []
         self._ends: dict[int, int] = {}
-        """For each character that replaces a piece, where the piece ends."""
+        """The end of the original piece, by the position of the character that replaces it."""
         self.begins_escapes = False
-        """Whether a piece was an escaped sign with which an escape begins."""
+        """Whether a piece was an escaped `%` or backslash, with which another escape begins."""
         pieces: list[str] = []
         place = length = 0
         for start, end, sign in _folds(text) if folds is None else folds:
@@ -76,20 +76,20 @@ class Unfolded:
         pieces.append(text[place:])
         self.text = "".join(pieces)
 
-    def place(self, place: int) -> int:
-        """Return where a character stands in the original text, or where that text ends."""
-        found = bisect_right(self._starts, place) - 1
-        return place + self._shifts[found] if found >= 0 else place
+    def position(self, position: int) -> int:
+        """Return the position of a character in the original text, or the end of that text."""
+        before = bisect_right(self._starts, position) - 1
+        return position + self._shifts[before] if before >= 0 else position
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return where the characters from one place to another stand in the original text."""
+        """Return the range of the original text that a range of this text comes from."""
         last = end - 1
-        return self.place(start), self._ends.get(last, self.place(last) + 1)
+        return self.position(start), self._ends.get(last, self.position(last) + 1)
 
-    def crosses(self, start: int, end: int) -> int | None:
-        """Return the last place between two at which a piece was taken out, if there is one."""
-        found = bisect_right(self._starts, end - 1) - 1
-        return self._starts[found] if found >= 0 and self._starts[found] > start else None
+    def last_cut(self, start: int, end: int) -> int | None:
+        """Return the last position within a range at which a piece was removed; None if there is none."""
+        before = bisect_right(self._starts, end - 1) - 1
+        return self._starts[before] if before >= 0 and self._starts[before] > start else None
 
 
 def _folds(text: str) -> Iterable[tuple[int, int, str]]:
@@ -98,9 +98,9 @@ def _folds(text: str) -> Iterable[tuple[int, int, str]]:
         yield fold.start(), fold.end(), chr(int(code, 16)) if code else fold[2] or ""
 
 
-def unfolded(text: str) -> Unfolded | None:
-    """Return a text without escapes, colour codes, invisible characters and continued lines, if it has any."""
-    return Unfolded(text) if _is_folded(text) else None
+def unfold(text: str) -> UnfoldedText | None:
+    """Return a text without escapes, colour codes, invisible characters and continued lines; None if it has none."""
+    return UnfoldedText(text) if _is_folded(text) else None
 
 
 def _is_folded(text: str) -> bool:
@@ -113,20 +113,20 @@ def _is_folded(text: str) -> bool:
     return not text.isascii() and bool(_HIDDEN.search(text))
 
 
-def joined(text: str) -> Unfolded | None:
-    """Return a text with the pieces of long words put together, which a line end or a plus sign parts, if there are any."""
+def join_lines(text: str) -> UnfoldedText | None:
+    """Return a text in which long words that a line end or a plus sign divides are whole; None if it has none."""
     if "\n" not in text and "+" not in text:
         return None
     folds = [*_breaks(text), *_sums(text)]
-    return Unfolded(text, sorted(folds)) if folds else None
+    return UnfoldedText(text, sorted(folds)) if folds else None
 
 
-def wrapped(text: str) -> Unfolded | None:
-    """Return a text with the pieces of long words put together, which indented, quoted or escaped lines part, if there are any."""
+def join_wrapped_lines(text: str) -> UnfoldedText | None:
+    """Return a text in which long words that indented, quoted or escaped lines divide are whole; None if it has none."""
     if "\n" not in text and "\\n" not in text:
         return None
     folds = sorted(_wraps(text))
-    return Unfolded(text, folds) if folds else None
+    return UnfoldedText(text, folds) if folds else None
 
 
 def _wraps(text: str) -> Iterable[tuple[int, int, str]]:
@@ -153,11 +153,11 @@ def _sums(text: str) -> Iterable[tuple[int, int, str]]:
             yield before.start(1), found.end() - 1, ""
 
 
-def without_marks(text: str) -> str:
+def strip_marks(text: str) -> str:
     """Return a text without colour codes and invisible characters."""
     if text.isascii() and "\x1b" not in text:
         return text
-    return Unfolded(text, _marks(text)).text
+    return UnfoldedText(text, _marks(text)).text
 
 
 def _marks(text: str) -> Iterable[tuple[int, int, str]]:
@@ -165,35 +165,45 @@ def _marks(text: str) -> Iterable[tuple[int, int, str]]:
 
 
 _DULL = re.compile(r"[A-Za-z0-9_-]{0,19}$|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-"""What most texts of a session are, counted and not measured: names of tools, words, ids."""
-_CASED = re.compile(f"{alternatives(wanted((*tokens.ANCHORS, *persons.ANCHORS)))}|[_.-][A-Za-z0-9_-]{{20}}")
-
-_CASELESS_RULES = (assignments, surroundings, commands, calls, blocks, phrases)
-_ANCHORS = tuple(anchor for rules in _CASELESS_RULES for anchor in rules.ANCHORS)
-_CASELESS = wanted(_ANCHORS)
-_ANY = re.compile(alternatives(_CASELESS))
+"""Most texts of a session, by number and not by size: names of tools, words, ids. They hold no secrets."""
+_CASED = re.compile(
+    f"{word_pattern(compile_words((*tokens.ANCHORS, *persons.ANCHORS)))}|[_.-][A-Za-z0-9_-]{{20}}"
+)
+_CASELESS = compile_words((*assignments.ANCHORS, *surroundings.ANCHORS, *blocks.ANCHORS))
+_ANY_CASELESS = re.compile(word_pattern(_CASELESS))
+_CASELESS_FINDERS = (
+    surroundings.find_in_headers,
+    blocks.find_private_keys,
+    surroundings.find_cookies,
+    assignments.find_assignments,
+    surroundings.find_in_commands,
+    surroundings.find_in_calls,
+    blocks.find_blocks,
+    surroundings.find_in_sentences,
+)
+"""The rules for lowercase text. Of two secrets at the same place, the one of the earlier rule gives the kind."""
 _LAYERS = 2
-"""How many times a text is read without what hides something."""
-_start_of = attrgetter("start")
+"""How many times escapes are removed from a text: an address within an address is escaped twice."""
+_get_start = attrgetter("start")
 _SHORT = 400
-"""In a short text, it takes longer to look for each anchor than to look for all at once; in a long one it is far faster."""
+"""Characters up to which one pattern of all words is faster than a search for each word."""
 
 
-def findings(text: str, budget: Budget | None = None) -> list[Secret]:
-    """Return the secrets of a text, in order, none over another; raises OverBudget where it takes too many steps."""
+def find_secrets(text: str, budget: Budget | None = None) -> list[Secret]:
+    """Return the secrets of a text in order, without overlaps; raise OverBudget if it takes too many steps."""
     if _DULL.match(text):
         return []
     budget = budget or Budget(len(text))
-    found = _found(text, budget)
-    found += _unfolded(text, budget)
-    found += _parted(text, found, budget)
+    found = _find_in_layer(text, budget)
+    found += _find_escaped(text, budget)
+    found += _find_divided(text, found, budget)
     if found and "[redacted:" in text:
         found = _outside_placeholders(text, found)
-    return apart(found) if found else found
+    return merge_overlaps(found) if found else found
 
 
 def _outside_placeholders(text: str, found: list[Secret]) -> list[Secret]:
-    """Leave out what begins in a placeholder: `url-password:1]@host` names no password."""
+    """Return the secrets that do not begin inside a placeholder: `url-password:1]@host` is no password."""
     holders = [holder.span() for holder in PLACEHOLDER.finditer(text)]
     starts = [start for start, _ in holders]
 
@@ -204,81 +214,77 @@ def _outside_placeholders(text: str, found: list[Secret]) -> list[Secret]:
     return [*filter(is_outside, found)]
 
 
-def _found(text: str, budget: Budget) -> list[Secret]:
+def _find_in_layer(text: str, budget: Budget) -> list[Secret]:
     found: list[Secret] = []
     is_short = len(text) < _SHORT
     if not is_short or _CASED.search(text):
-        found += tokens.tokens(text, budget)
-        found += persons.persons(text, budget)
+        found += tokens.find_tokens(text, budget)
+        found += persons.find_personal_data(text, budget)
     if len(text) >= SHORTEST:
-        found += _runs(text, budget)
-    low = lower(text)
-    seen = places(_CASELESS, low) if not is_short or _ANY.search(low) else {}
-    if seen:
-        found += surroundings.surrounded(text, low, seen, budget)
-        found += assignments.assigned(text, low, seen, budget)
-        found += commands.commanded(text, low, seen, budget)
-        found += calls.called(text, low, seen, budget)
-        found += blocks.blocked(text, low, seen, budget)
-        found += phrases.phrased(text, low, seen, budget)
+        found += _find_in_runs(text, budget)
+    low = lower_ascii(text)
+    positions = find_words(_CASELESS, low) if not is_short or _ANY_CASELESS.search(low) else {}
+    if positions:
+        for find in _CASELESS_FINDERS:
+            found += find(text, low, positions, budget)
     return found
 
 
-def _unfolded(text: str, budget: Budget) -> Iterator[Secret]:
-    """Yield what is found without what hides it; an address in an address is escaped twice."""
-    layers: list[Unfolded] = []
-    layer = unfolded(text)
+def _find_escaped(text: str, budget: Budget) -> Iterator[Secret]:
+    """Yield the secrets of the text without escapes, with their positions in the text itself."""
+    layers: list[UnfoldedText] = []
+    layer = unfold(text)
     while layer and len(layers) < _LAYERS:
         layers.append(layer)
-        for start, end, kind in _found(layer.text, budget):
-            place = start, end
-            for one in reversed(layers):
-                place = one.span(*place)
-            yield Secret(*place, kind)
-        layer = unfolded(layer.text) if layer.begins_escapes else None
+        for start, end, kind in _find_in_layer(layer.text, budget):
+            span = start, end
+            for outer in reversed(layers):
+                span = outer.span(*span)
+            yield Secret(*span, kind)
+        layer = unfold(layer.text) if layer.begins_escapes else None
 
 
-def _parted(text: str, found: list[Secret], budget: Budget) -> Iterator[Secret]:
-    """Yield the tokens that a line end or a plus sign parts; a token that is whole does not go on in an indented line."""
+def _find_divided(text: str, found: list[Secret], budget: Budget) -> Iterator[Secret]:
+    """Yield the tokens that a line end or a plus sign divides; a token that is whole does not continue in an indented line."""
     known: list[Secret] | None = None
-    for whole, may_go_on in ((joined(text), True), (wrapped(text), False)):
+    for whole, may_continue in ((join_lines(text), True), (join_wrapped_lines(text), False)):
         if not whole:
             continue
         budget.spend(len(text))
-        known = apart([*found]) if known is None else known
-        for start, end, kind in tokens.tokens(whole.text, budget):
-            cut = whole.crosses(start, end)
+        known = merge_overlaps([*found]) if known is None else known
+        for start, end, kind in tokens.find_tokens(whole.text, budget):
+            cut = whole.last_cut(start, end)
             if cut is None:
                 continue
             first, last = whole.span(start, end)
-            before = bisect_right(known, last - 1, key=_start_of) - 1
+            before = bisect_right(known, last - 1, key=_get_start) - 1
             is_known = before >= 0 and known[before].end > first
-            if not is_known or (may_go_on and is_mixed(whole.text[cut:end])):
+            if not is_known or (may_continue and is_mixed(whole.text[cut:end])):
                 yield Secret(first, last, kind)
 
 
-def _runs(text: str, budget: Budget) -> Iterator[Secret]:
-    """Yield the tokens in long runs of letters and digits, and the values in base64 in which there is a secret."""
-    lines = list(runs(text))
+def _find_in_runs(text: str, budget: Budget) -> Iterator[Secret]:
+    """Yield the tokens in long runs of letters and digits, and the values in base64 that contain a secret."""
+    lines = list(find_base64_runs(text))
     for start, end in lines:
         budget.spend(end - start)
-        token = tokens.run_token(text, start, end)
+        token = tokens.find_run_token(text, start, end)
         if token:
             yield token
-        yield from _decoded(start, encoded(text, start, end), budget)
-    for start, end in blocks_of(text, lines):
+        yield from _find_encoded(start, decode_run(text, start, end), budget)
+    for start, end in find_base64_blocks(text, lines):
         budget.spend(end - start)
-        yield from _decoded(start, encoded_block(text, start, end), budget)
+        yield from _find_encoded(start, decode_block(text, start, end), budget)
 
 
-def _decoded(start: int, inner: tuple[int, str] | None, budget: Budget) -> Iterator[Secret]:
-    found = _found(inner[1], budget) if inner else []
+def _find_encoded(start: int, inner: tuple[int, str] | None, budget: Budget) -> Iterator[Secret]:
+    found = _find_in_layer(inner[1], budget) if inner else []
     if inner and found:
         yield Secret(start, inner[0], found[0].kind)
 
 
-def lower(text: str) -> str:
-    """Return a text with the letters of ASCII in lower case, so that all places stay."""
+def lower_ascii(text: str) -> str:
+    """Return a text with its ASCII letters in lower case, so that no position changes."""
     if text.isascii():
         return text.lower()
     return text.encode(errors="surrogatepass").lower().decode(errors="surrogatepass")

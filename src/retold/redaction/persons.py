@@ -1,4 +1,4 @@
-"""Who somebody is: e-mail addresses, and names of users in the paths of their homes."""
+"""Personal data: e-mail addresses, and names of users in the paths of their homes."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ _LOCAL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._%+-]{0,62}[A-Za-z0-9_+-])?$")
 _DOMAIN = re.compile(
     r"@((?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,24})(?![A-Za-z0-9-]|:[~/\w])"
 )
-_NOBODY = re.compile(
+_NO_PERSON = re.compile(
     r"(?i:.*@(?:[\w.-]+\.)?(?:example(?:\.\w+)?|test\.com|invalid|test|localhost|local)$|.*@[\w.-]*\bnoreply\b|(?:no-?reply|do-?not-?reply|git|hg|svn)@)"
     r"|.*@\dx\.|.*\.(?:png|jpe?g|gif|svg|webp|css|js|ts|py|json|md|html|txt)$"
 )
@@ -23,7 +23,7 @@ _ROOT = re.compile(
 )
 _PARENT = re.compile(r"(?:/|:\\{1,4}|:/|-)$")
 _DRIVE = re.compile(r"(?<![A-Za-z])[A-Za-z]$")
-_STAND_IN = re.compile(r"user-\d+$")
+_PLACEHOLDER = re.compile(r"user-\d+$")
 
 SHARED = frozenset(
     (
@@ -33,13 +33,13 @@ SHARED = frozenset(
         "users", "vagrant", "vscode", "work", "you", "yourname", "your-name",
     )
 )  # fmt: skip
-"""Names that say nothing about anybody."""
+"""Names of users that identify nobody."""
 
 
 ANCHORS = ("@", "home", "Users")
 
 
-def persons(text: str, budget: Budget) -> Iterator[Secret]:
+def find_personal_data(text: str, budget: Budget) -> Iterator[Secret]:
     """Yield e-mail addresses, and the names of users in paths."""
     yield from _emails(text, budget)
     yield from _homes(text, budget)
@@ -51,10 +51,10 @@ def _emails(text: str, budget: Budget) -> Iterator[Secret]:
         domain = _DOMAIN.match(text, place)
         budget.spend(domain.end() - place if domain else 1)
         local = _LOCAL.search(text, max(0, place - 64), place) if domain else None
-        if domain and local and not _NOBODY.match(text[local.start() : domain.end()]):
+        if domain and local and not _NO_PERSON.match(text[local.start() : domain.end()]):
             start = local.start()
             before = text[start - 1 : start]
-            if before == "\\" and text[start] in "nrt":  # a line feed that is written out
+            if before == "\\" and text[start] in "nrt":  # a line feed, written as an escape
                 start += 1
             if before not in ("/", ":") or text[max(0, start - 7) : start] == "mailto:":
                 yield Secret(start, domain.end(), "email")
@@ -78,7 +78,7 @@ def _homes(text: str, budget: Budget) -> Iterator[Secret]:
 
 
 def _is_root(text: str, place: int) -> bool:
-    """Whether a path may begin here: `/api/users/me` and `src/home/index` hold no home."""
+    """Return whether a path may begin here: `/api/users/me` and `src/home/index` contain no home."""
     if text[place] == ":" and _DRIVE.search(text, max(0, place - 2), place):
         return True
     return bool(
@@ -87,5 +87,5 @@ def _is_root(text: str, place: int) -> bool:
 
 
 def is_private(name: str) -> bool:
-    """Whether a user's name says something about somebody."""
-    return name.lower() not in SHARED and not _STAND_IN.match(name) and not name.isdigit()
+    """Return whether the name of a user may identify a person."""
+    return name.lower() not in SHARED and not _PLACEHOLDER.match(name) and not name.isdigit()

@@ -1,4 +1,4 @@
-"""The secrets of one export: each has one stand-in, wherever and however it is written."""
+"""The secrets of one export: each has one placeholder, wherever and however it is written."""
 
 import json
 import re
@@ -7,122 +7,117 @@ from collections.abc import Iterator
 from typing import NamedTuple, Self
 from urllib.parse import quote, unquote
 
-from retold.redaction.detector import lower, without_marks
+from retold.redaction.detector import lower_ascii, strip_marks
 from retold.redaction.secrets import Secret
 
 SHORTEST_EVERYWHERE = 8
-"""Shorter ones are taken out where they were found, and stay elsewhere: they may be words."""
+"""Shorter secrets are removed only where they were found: elsewhere they may be words."""
 SHORTEST_NAME = 5
-"""The same for names of users: `max` is also a function."""
+"""Shorter names of users are removed only where they clearly name a user: `max` is also a function."""
 _SHORTEST_LINE = 32
 _BY_SHAPE = frozenset(("email", "home"))
-"""Kinds that are found wherever they stand, and need not be remembered; names have a rule of their own."""
+"""Kinds that the detector finds everywhere by their form, so that they need not be searched for."""
 _FEW = 256
-"""So many secrets or names are looked for one after the other: up to twice as many, that is faster than a walk."""
+"""Up to so many secrets or names, a search for each is used; up to twice as many, that is faster than one pass."""
 _WORD = re.compile("[a-z0-9]+")
 _MOST_ESCAPES = 8
-"""How often a value may have been escaped: JSON in JSON in JSON is rare."""
+"""How many times a value may have been escaped: JSON in JSON in JSON is rare."""
 _LINE_END = re.compile(r"(?:(?<!\\)\\++[nrt]|\s)++")
 
 
 HOME = "~"
-"""What stands in for the home of whoever exports."""
+"""The placeholder for the home folder of the user."""
 _USUAL_HOME = re.compile(r"/(?:home|Users)/|[A-Za-z]:[\\/]Users[\\/]")
 
 
 class PlaceholderSpan(NamedTuple):
-    """A piece of a text, and what is put in its place."""
+    """A range of a text, and the placeholder that replaces it."""
 
     start: int
     end: int
-    stand_in: str
+    placeholder: str
     kind: str
 
 
 class Placeholders:
-    """What was found so far, and what stands in for it."""
+    """The secrets found so far, with their placeholders."""
 
     def __init__(self) -> None:
-        self._stand_ins: dict[str, str] = {}
+        self._placeholders: dict[str, str] = {}
         self._kinds: dict[str, str] = {}
         self._numbers: Counter[str] = Counter()
         self._forms: dict[str, str] = {}
         self._lengths: dict[str, set[int]] = {}
-        """For how each form begins, the lengths of the forms that begin so."""
+        """The lengths of all forms with the same first characters, by these characters."""
         self._names: dict[str, re.Pattern[str]] = {}
         self._first_words: dict[str, list[str]] = {}
         """The names of users by their first word."""
         self._homes: list[re.Pattern[str]] = []
 
     def copy(self) -> Self:
-        """Return what is known so far; what either learns from now on, the other does not."""
+        """Return an independent copy."""
         other = type(self)()
-        other._stand_ins, other._kinds, other._forms = (  # noqa: SLF001 - its own kind
-            self._stand_ins.copy(),
-            self._kinds.copy(),
-            self._forms.copy(),
-        )
-        other._numbers, other._names = self._numbers.copy(), self._names.copy()  # noqa: SLF001
-        other._homes = self._homes  # noqa: SLF001
-        other._lengths = {start: set(lengths) for start, lengths in self._lengths.items()}  # noqa: SLF001
-        other._first_words = {word: list(names) for word, names in self._first_words.items()}  # noqa: SLF001
+        for name, value in vars(self).items():
+            setattr(other, name, value.copy())
+        other._lengths = {start: set(lengths) for start, lengths in self._lengths.items()}  # noqa: SLF001 - its own kind
+        other._first_words = {word: list(names) for word, names in self._first_words.items()}  # noqa: SLF001 - the same
         return other
 
-    def everything(self) -> Iterator[str]:
-        """Yield all that is known, in an order of its own: two that yield the same take out the same."""
-        for known in (self._stand_ins.items(), sorted(self._forms.items())):
+    def known_values(self) -> Iterator[str]:
+        """Yield everything known, in a fixed order: two objects that yield the same texts remove the same secrets."""
+        for known in (self._placeholders.items(), sorted(self._forms.items())):
             for one in known:
                 yield from one
         yield from (home.pattern for home in self._homes)
 
     def learn_home(self, folder: str) -> None:
-        """Remember a home that does not lie where homes usually do; one that does is known by its place."""
+        """Remember a home folder in an unusual place; the detector finds those in the usual places."""
         if len(folder) >= SHORTEST_EVERYWHERE and not _USUAL_HOME.match(folder):
             self._homes.append(re.compile(re.escape(folder.rstrip("/\\")) + r"(?![\w.-])"))
             self._kinds[HOME] = "home"
 
     def learn(self, kind: str, found: str) -> str:
-        """Return what stands in for a secret; the same for all ways to write it."""
-        value = plain(found).lower() if kind == "home" else plain(found)
-        if value not in self._stand_ins:
+        """Remember a secret and return its placeholder, which is the same for all ways to write it."""
+        value = unescape(found).lower() if kind == "home" else unescape(found)
+        if value not in self._placeholders:
             self._numbers[kind] += 1
             number = self._numbers[kind]
-            stand_in = f"user-{number}" if kind == "home" else f"[redacted:{kind}:{number}]"
-            self._stand_ins[value], self._kinds[stand_in] = stand_in, kind
+            placeholder = f"user-{number}" if kind == "home" else f"[redacted:{kind}:{number}]"
+            self._placeholders[value], self._kinds[placeholder] = placeholder, kind
             if kind == "home":
                 self._names[value] = _mentions(value)
                 word = _WORD.search(value)
                 self._first_words.setdefault(word[0] if word else "", []).append(value)
-        stand_in = self._stand_ins[value]
+        placeholder = self._placeholders[value]
         if kind not in _BY_SHAPE:
             for form in _forms(kind, found, value):
-                self._forms[form] = stand_in
+                self._forms[form] = placeholder
                 self._lengths.setdefault(form[:SHORTEST_EVERYWHERE], set()).add(len(form))
-        return stand_in
+        return placeholder
 
     def span(self, text: str, finding: Secret) -> PlaceholderSpan:
-        """Return a finding with what stands in for it."""
-        stand_in = self.learn(finding.kind, text[finding.start : finding.end])
-        return PlaceholderSpan(finding.start, finding.end, stand_in, self._kinds[stand_in])
+        """Remember a secret in a text and return its range with its placeholder."""
+        placeholder = self.learn(finding.kind, text[finding.start : finding.end])
+        return PlaceholderSpan(finding.start, finding.end, placeholder, self._kinds[placeholder])
 
     def secrets(self, text: str) -> Iterator[PlaceholderSpan]:
-        """Yield where a secret stands that was found elsewhere."""
-        for place, form in self._places(text) if len(self._forms) > _FEW else self._few_places(text):
-            stand_in = self._forms[form]
-            yield PlaceholderSpan(place, place + len(form), stand_in, self._kinds[stand_in])
+        """Yield the ranges of secrets that were found elsewhere."""
+        for place, form in self._find_in_one_pass(text) if len(self._forms) > _FEW else self._find_each(text):
+            placeholder = self._forms[form]
+            yield PlaceholderSpan(place, place + len(form), placeholder, self._kinds[placeholder])
         for home in self._homes:
             yield from (PlaceholderSpan(*found.span(), HOME, "home") for found in home.finditer(text))
 
-    def _few_places(self, text: str) -> Iterator[tuple[int, str]]:
-        """Yield where each form stands: for a few forms, to look for one after the other is faster."""
+    def _find_each(self, text: str) -> Iterator[tuple[int, str]]:
+        """Yield the positions of each form, with one search for each form."""
         for form in self._forms:
             place = text.find(form)
             while place >= 0:
                 yield place, form
                 place = text.find(form, place + len(form))
 
-    def _places(self, text: str) -> Iterator[tuple[int, str]]:
-        """Yield where each form stands, in one walk through the text, however many forms there are."""
+    def _find_in_one_pass(self, text: str) -> Iterator[tuple[int, str]]:
+        """Yield the positions of each form, in one pass through the text however many forms there are."""
         ends: dict[str, int] = {}
         for place in range(len(text) - SHORTEST_EVERYWHERE + 1):
             for length in self._lengths.get(text[place : place + SHORTEST_EVERYWHERE], ()):
@@ -132,27 +127,27 @@ class Placeholders:
                     yield place, form
 
     def names(self, text: str) -> Iterator[PlaceholderSpan]:
-        """Yield where somebody is named whose home was found."""
+        """Yield the ranges of names of users whose homes were found."""
         if not self._names:
             return
-        low = lower(text)
-        for name in self._names if len(self._names) <= _FEW else self._named(low):
+        low = lower_ascii(text)
+        for name in self._names if len(self._names) <= _FEW else self._names_in(low):
             if name not in low:
                 continue
             for mention in self._names[name].finditer(low):
-                yield PlaceholderSpan(*mention.span(mention.lastindex or 0), self._stand_ins[name], "home")
+                yield PlaceholderSpan(*mention.span(mention.lastindex or 0), self._placeholders[name], "home")
 
-    def _named(self, low: str) -> Iterator[str]:
-        """Yield the names whose first word is in a text; it may follow a line feed that is written out."""
+    def _names_in(self, low: str) -> Iterator[str]:
+        """Yield the names whose first word is in a text, perhaps after a line feed written as an escape."""
         words = set(_WORD.findall(low))
         words |= {word[1:] for word in words if word[0] in "nrt"}
         for word in (*sorted(words), ""):
             yield from self._first_words.get(word, ())
 
 
-def plain(found: str) -> str:
+def unescape(found: str) -> str:
     """Return a value without the escapes of JSON and addresses."""
-    value = without_marks(found)
+    value = strip_marks(found)
     for _ in range(_MOST_ESCAPES):
         if "\\" not in value:
             break
@@ -172,7 +167,7 @@ def _is_encoded(value: str) -> bool:
 
 
 def _forms(kind: str, found: str, value: str) -> set[str]:
-    """Return how a secret may be written elsewhere."""
+    """Return the forms in which a secret may be written elsewhere."""
     if kind == "private-key":
         return {line for line in _LINE_END.split(found) if len(line) >= _SHORTEST_LINE}
     forms = {found, value}
@@ -185,7 +180,7 @@ def _forms(kind: str, found: str, value: str) -> set[str]:
 
 
 def _mentions(name: str) -> re.Pattern[str]:
-    """Return where a name means the user: as a word of its own or, if it is short, where users are named."""
+    """Return the pattern of a user's name: any whole word or, if the name is short, only where a user is expected."""
     word = re.escape(name)
     end = r"(?![a-z0-9])"
     if len(name) >= SHORTEST_NAME:

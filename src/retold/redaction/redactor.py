@@ -1,5 +1,8 @@
-"""A session without its secrets; one redactor for all sessions of an export."""
+"""Redactor: removes secrets from the sessions of an export, with one placeholder for each secret in all of them."""
 
+import base64
+import binascii
+import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
@@ -10,23 +13,22 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from retold.model.session import Session
-from retold.redaction.assignments import named
-from retold.redaction.data import data_in
-from retold.redaction.detector import findings
+from retold.redaction.assignments import classify_field
+from retold.redaction.detector import find_secrets
 from retold.redaction.placeholders import Placeholders, PlaceholderSpan
 from retold.redaction.rules import FREE, Budget, OverBudget
-from retold.redaction.secrets import Secret, apart
+from retold.redaction.secrets import Secret, merge_overlaps
 
 Visitor = Callable[[str, "TextWalk"], str]
 
-_OURS = frozenset(
+_FIXED = frozenset(
     ("agent", "canonical", "category", "code", "evidence", "fate", "format", "kind", "role", "severity", "state", "status", "view")
 )  # fmt: skip
-"""Fields that hold words of ours."""
+"""Fields of the model with fixed values."""
 _LINKS = frozenset(("call", "child", "children", "id", "key", "native_id", "parent", "request", "response"))
-"""Fields by which things are found again."""
+"""Fields that link sessions, messages and calls."""
 _DATA = frozenset(("data", "signature"))
-"""Fields that hold base64: whoever decodes it should find none rather than a mark."""
+"""Fields that hold base64. They become None, because a placeholder could not be decoded."""
 _NAMES, _VALUES = ("name", "key", "Name", "Key", "variable"), ("value", "Value")
 _DEEPEST = 100
 TOO_DEEP = "[left out: nested too deep to be checked]"
@@ -34,40 +36,40 @@ NO_TEXT = "[left out: cannot be checked]"
 
 
 class TextWalk:
-    """A walk through one session; while it goes, it tells where it is."""
+    """Walks through the texts of one session and replaces each by what the visitor returns."""
 
     def __init__(self, visitor: Visitor) -> None:
         self._visitor = visitor
         self._path: list[str] = []
         self.name: str | None = None
-        """The name to which the text is assigned, if it is."""
+        """The name to which the current text is assigned, if any."""
         self.is_link = False
         self.is_data = False
-        """Whether the text is data in base64 or nothing."""
+        """Whether the current text is data in base64."""
 
     @property
     def field(self) -> str:
-        """The field of the text that is being looked at, from its message on."""
+        """The path of the current text within its message."""
         return ".".join(self._path)
 
     def struct(self, value: msgspec.Struct) -> Any:
-        """Return a value of the model with its texts replaced; the same one, where nothing was."""
+        """Return a value of the model with its texts replaced; the same object if nothing changed."""
         changes = {}
         for name in value.__struct_fields__:
-            held = getattr(value, name)
-            if held is None or name in _OURS:
+            item = getattr(value, name)
+            if item is None or name in _FIXED:
                 continue
             self._path.append(name)
             self.is_link, self.is_data = name in _LINKS, name in _DATA
-            told = self.value(held)
-            is_left_out, self.is_link, self.is_data = self.is_data and told is not held, False, False
+            replaced = self.value(item)
+            is_left_out, self.is_link, self.is_data = self.is_data and replaced is not item, False, False
             self._path.pop()
-            if told is not held:
-                changes[name] = None if is_left_out else told
+            if replaced is not item:
+                changes[name] = None if is_left_out else replaced
         return msgspec.structs.replace(value, **changes) if changes else value
 
     def value(self, value: Any, name: str | None = None, depth: int = 0) -> Any:
-        """Return any value with its texts replaced; what is no value of JSON or of the model is left out."""
+        """Return any value with its texts replaced; a value that is neither JSON nor of the model is left out."""
         if depth > _DEEPEST:
             return TOO_DEEP
         if isinstance(value, str):
@@ -86,44 +88,44 @@ class TextWalk:
         return NO_TEXT
 
     def _number(self, value: int, name: str) -> Any:
-        """Return a number, or what stands in for it: a password may consist of digits."""
+        """Return a number or its placeholder: a password may consist of digits."""
         try:
             text = str(value)
         except ValueError:  # more digits than Python cares to write
             return NO_TEXT
         self.name = name
-        told = self._visitor(text, self)
-        return value if told is text else told
+        replaced = self._visitor(text, self)
+        return value if replaced is text else replaced
 
     def _mapping(self, value: dict[Any, Any], depth: int) -> dict[Any, Any]:
-        """Return an object with keys and values replaced; no two keys become one."""
-        told: dict[Any, Any] = {}
+        """Return an object with keys and values replaced; all keys stay different."""
+        replaced: dict[Any, Any] = {}
         numbers: Counter[Any] = Counter()
         is_same = True
-        speaking = next((value[key] for key in _NAMES if type(value.get(key)) is str), None)
-        for key, held in value.items():
+        announced = next((value[key] for key in _NAMES if type(value.get(key)) is str), None)
+        for key, item in value.items():
             self._path.append(str(key) if len(self._path) < _DEEPEST else "…")
             new_key = self.value(key, None, depth)
-            new = self.value(held, speaking if speaking and key in _VALUES else str(key), depth)
+            new = self.value(item, announced if announced and key in _VALUES else str(key), depth)
             self._path.pop()
-            new_key = _free(new_key, told, numbers) if new_key in told else new_key
-            is_same = is_same and new_key is key and new is held
-            told[new_key] = new
-        return value if is_same else told
+            new_key = _free_key(new_key, replaced, numbers) if new_key in replaced else new_key
+            is_same = is_same and new_key is key and new is item
+            replaced[new_key] = new
+        return value if is_same else replaced
 
     def _sequence(self, value: list[Any] | tuple[Any, ...], depth: int) -> Any:
-        """Return a list with its items replaced; what follows a flag is its value."""
-        told, flag, is_same = [], None, True
+        """Return a list with its items replaced; an item after a flag is the value of that flag."""
+        replaced, flag, is_same = [], None, True
         for item in value:
             new = self.value(item, flag, depth)
             flag = item if type(item) is str and item.startswith("-") and "=" not in item else None
             is_same = is_same and new is item
-            told.append(new)
-        return value if is_same else type(value)(told)
+            replaced.append(new)
+        return value if is_same else type(value)(replaced)
 
 
-def _free(key: str, taken: Container[str], numbers: Counter[str]) -> str:
-    """Return a key that is free; `numbers` says how often each was asked for, so that none is tried again."""
+def _free_key(key: str, taken: Container[str], numbers: Counter[str]) -> str:
+    """Return a key that is not taken; `numbers` counts the requests for each key, so that no candidate is tried twice."""
     free = key
     while free in taken:
         numbers[key] += 1
@@ -132,22 +134,22 @@ def _free(key: str, taken: Container[str], numbers: Counter[str]) -> str:
 
 
 class RemovalPlace(msgspec.Struct, frozen=True):
-    """Where something was."""
+    """The place of a removal."""
 
     session: str | None
-    """The key of the session; none for a text that is in none."""
+    """The key of the session; None for a text outside of sessions."""
     entry: str | None
-    """The id of the message or event, else its place in the timeline; none for what is said of the whole session."""
+    """The id of the message or event, else its index in the timeline; None for fields of the session itself."""
     field: str
-    """The field, from the entry on."""
+    """The path of the field within the entry."""
 
 
 class Removal(msgspec.Struct, frozen=True):
-    """Something that was taken out, as often as it was in one place."""
+    """A secret that was removed, with its number of occurrences in one place."""
 
     kind: str
     placeholder: str
-    """What stands there now."""
+    """The text that replaces it."""
     count: int
     place: RemovalPlace
 
@@ -160,7 +162,7 @@ _ROUNDS = 4
 
 
 class Redactor:
-    """Takes secrets out of sessions and texts; remembers them, so that each has one placeholder in all of them."""
+    """Removes secrets from sessions and texts; remembers them, so that each has one placeholder everywhere."""
 
     def __init__(
         self,
@@ -170,7 +172,7 @@ class Redactor:
         longest: int = LONGEST,
         free_steps: int = FREE,
     ) -> None:
-        """Leave out what cannot be checked, pictures too, unless `keep_attachments` says that they may stay.
+        """Remove data that cannot be checked as well, and pictures unless `keep_attachments`.
 
         `home` is the user's home folder. Texts of more than `longest` characters are left out unchecked. So are texts
         that take too many steps: each may take `free_steps`, and some more for each character.
@@ -182,68 +184,68 @@ class Redactor:
         self._removals: Counter[tuple[str, str, RemovalPlace]] = Counter()
         self._found: dict[str, list[Secret] | None] = {}
         self._clean: set[tuple[int, int]] = set()
-        """Marks of texts in which nothing was found: whoever is learned from first is looked at again."""
+        """Hash and length of texts without secrets: texts that are learned from are looked at again."""
         self._session: str | None = None
         self._entry: str | None = None
 
     def learn(self, value: msgspec.Struct) -> None:
-        """Remember the secrets of a session, so that those that are redacted before it are without them, too."""
-        TextWalk(self._learned).struct(value)
+        """Remember the secrets of a session, so that sessions redacted before it lose them, too."""
+        TextWalk(self._learn_text).struct(value)
         self._found.clear()
 
     def copy(self) -> Self:
-        """Return one that knows the same and has taken out nothing; what it learns, this one does not."""
+        """Return an independent redactor that knows the same secrets and has removed nothing."""
         other = type(self)(
             keep_attachments=self.keeps_images, longest=self._longest, free_steps=self._free_steps
         )
         other._known, other._clean = self._known.copy(), self._clean  # noqa: SLF001 - its own kind
         return other
 
-    def everything(self) -> Iterator[str]:
-        """Yield all that is known, in the same order if it is the same: secrets are among it."""
-        return self._known.everything()
+    def known_values(self) -> Iterator[str]:
+        """Yield everything known, secrets included, in a fixed order."""
+        return self._known.known_values()
 
-    def redacted(self, session: Session, *, is_learned: bool = False) -> Session:
-        """Return a session without its secrets, and without those of sessions that came before."""
+    def redact(self, session: Session, *, is_learned: bool = False) -> Session:
+        """Return a session without its secrets and without those of earlier sessions."""
         if not is_learned:
-            TextWalk(self._learned).struct(session)
-        self._session, self._entry = self._quiet(session.key), None
-        walk = TextWalk(self._visited)
-        told = walk.struct(msgspec.structs.replace(session, timeline=()))
+            TextWalk(self._learn_text).struct(session)
+        self._session, self._entry = self._redact_own(session.key), None
+        walk = TextWalk(self._replace)
+        bare = walk.struct(msgspec.structs.replace(session, timeline=()))
         timeline = []
         for place, entry in enumerate(session.timeline):
-            self._entry = self._quiet(entry.id) if entry.id else str(place)
+            self._entry = self._redact_own(entry.id) if entry.id else str(place)
             timeline.append(walk.struct(entry))
         self._session = self._entry = None
         self._found.clear()
-        redacted: Session = msgspec.structs.replace(told, timeline=tuple(timeline))
+        redacted: Session = msgspec.structs.replace(bare, timeline=tuple(timeline))
         return redacted
 
-    def redacted_text(self, text: str) -> str:
-        """Return a text without its secrets, and without those of sessions that came before."""
-        walk = TextWalk(self._visited)
-        self._learned(text, walk)
-        told = self._visited(text, walk)
+    def redact_text(self, text: str) -> str:
+        """Return a text without its secrets and without those of earlier sessions."""
+        walk = TextWalk(self._replace)
+        self._learn_text(text, walk)
+        redacted = self._replace(text, walk)
         self._found.clear()
-        return told
+        return redacted
 
-    def redacted_value(self, value: T) -> T:
-        """Return a value made of texts without its secrets, and without those of sessions that came before."""
-        TextWalk(self._learned).struct(value)
-        told: T = TextWalk(self._visited).struct(value)
+    def redact_value(self, value: T) -> T:
+        """Return a struct of texts without its secrets and without those of earlier sessions."""
+        TextWalk(self._learn_text).struct(value)
+        redacted: T = TextWalk(self._replace).struct(value)
         self._found.clear()
-        return told
+        return redacted
 
     def report(self) -> list[Removal]:
-        """Return what was taken out so far, in the order in which it was met."""
+        """Return the removals so far, in the order in which they happened."""
         return [
             Removal(kind, placeholder, count, place)
             for (kind, placeholder, place), count in self._removals.items()
         ]
 
-    def _learned(self, text: str, walk: TextWalk) -> str:
+    def _learn_text(self, text: str, walk: TextWalk) -> str:
         """Remember the secrets of a text."""
-        kind = named(walk.name, text) if walk.name else None
+        kind = classify_field(walk.name, text) if walk.name else None
         if kind:
             self._known.learn(kind, text)
         elif len(text) <= self._longest:
@@ -252,9 +254,9 @@ class Redactor:
                     self._known.span(text, finding)
         return text
 
-    def _visited(self, text: str, walk: TextWalk) -> str:
-        """Return a text without secrets, and report them."""
-        kind = named(walk.name, text) if walk.name else None
+    def _replace(self, text: str, walk: TextWalk) -> str:
+        """Return a text without secrets, and note the removals."""
+        kind = classify_field(walk.name, text) if walk.name else None
         if kind:
             placeholder = self._known.learn(kind, text)
             self._note(PlaceholderSpan(0, len(text), placeholder, kind), walk)
@@ -269,37 +271,37 @@ class Redactor:
             return TOO_COSTLY
 
     def _without_secrets(self, text: str, walk: TextWalk) -> str:
-        for _ in range(_ROUNDS):  # what is left of one secret may be another
-            spans = self.spans(text, is_link=walk.is_link) + self._data(text, is_data=walk.is_data)
+        for _ in range(_ROUNDS):  # the rest of one secret may be another
+            spans = self.spans(text, is_link=walk.is_link) + self._find_unchecked(text, is_data=walk.is_data)
             if not spans:
                 break
-            spans = apart(spans)
+            spans = merge_overlaps(spans)
             for span in spans:
                 self._note(span, walk)
-            text = _replaced(text, spans)
+            text = _insert_placeholders(text, spans)
         return text
 
     def spans(self, text: str, *, is_link: bool = False) -> list[PlaceholderSpan]:
-        """Return the places of secrets in a text, found in it or known from elsewhere; raises OverBudget."""
+        """Return the ranges of secrets in a text, found there or known from elsewhere; raise OverBudget."""
         spans = [self._known.span(text, finding) for finding in self._findings(text)]
         spans += self._known.secrets(text)
-        if not is_link:  # a name is no reason to part what belongs together
+        if not is_link:  # a name must not break a link
             spans += self._known.names(text)
-        return apart(spans) if spans else spans
+        return merge_overlaps(spans) if spans else spans
 
-    def _data(self, text: str, *, is_data: bool) -> list[PlaceholderSpan]:
-        """Return the places of what cannot be checked."""
+    def _find_unchecked(self, text: str, *, is_data: bool) -> list[PlaceholderSpan]:
+        """Return the ranges of data that cannot be checked."""
         return [
             PlaceholderSpan(start, end, f"[left out: {end - start:,} characters of data]", "unchecked")
-            for start, end in data_in(text, keep_images=self.keeps_images, is_data=is_data)
+            for start, end in find_unchecked_data(text, keep_images=self.keeps_images, is_data=is_data)
         ]
 
     def _findings(self, text: str) -> list[Secret]:
-        """Return what is found in a text, which is looked at once however often it occurs; raises OverBudget."""
+        """Return the secrets found in a text, which is searched once however often it occurs; raise OverBudget."""
         if text not in self._found:
             mark = hash(text), len(text)
             self._found[text] = None
-            self._found[text] = found = [] if mark in self._clean else findings(text, self._budget(text))
+            self._found[text] = found = [] if mark in self._clean else find_secrets(text, self._budget(text))
             if not found:
                 self._clean.add(mark)
         known = self._found[text]
@@ -311,21 +313,82 @@ class Redactor:
         return Budget(len(text), self._free_steps)
 
     def _note(self, span: PlaceholderSpan, walk: TextWalk) -> None:
-        place = RemovalPlace(self._session, self._entry, self._quiet(walk.field))
-        self._removals[span.kind, span.stand_in, place] += 1
+        place = RemovalPlace(self._session, self._entry, self._redact_own(walk.field))
+        self._removals[span.kind, span.placeholder, place] += 1
 
-    def _quiet(self, text: str) -> str:
-        """Return a text of the report itself without secrets: keys of objects may hold some."""
+    def _redact_own(self, text: str) -> str:
+        """Return a text of the report itself without secrets: keys of objects may contain some."""
         try:
-            return _replaced(text, self.spans(text, is_link=True))
+            return _insert_placeholders(text, self.spans(text, is_link=True))
         except OverBudget:
             return TOO_COSTLY
 
 
-def _replaced(text: str, spans: list[PlaceholderSpan]) -> str:
+def _insert_placeholders(text: str, spans: list[PlaceholderSpan]) -> str:
     pieces: list[str] = []
     place = 0
-    for start, end, stand_in, _ in spans:
-        pieces += (text[place:start], stand_in)
+    for start, end, placeholder, _ in spans:
+        pieces += (text[place:start], placeholder)
         place = end
     return "".join((*pieces, text[place:]))
+
+
+_WHOLE = re.compile(r"[A-Za-z0-9+/_-]++(?:\s{1,2}+[A-Za-z0-9+/_-]++)*+={0,2}+\s*+\Z")
+"""Runs of base64 with breaks between them. Possessive: a match never backtracks, so it takes linear time."""
+_LINE = 60
+"""Least characters of a run that another one follows: encoders break no line before."""
+_URI = re.compile(r";base64,([A-Za-z0-9+/_%=-]{200,})")
+_RUN = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_RASTER = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")
+"""The beginnings of PNG, JPEG, GIF and WebP in base64."""
+_SHORTEST_DATA = 200
+_STEP = 500
+
+
+def find_unchecked_data(text: str, *, keep_images: bool, is_data: bool = False) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of base64 that cannot be checked: pictures, fonts, encrypted thoughts; `is_data` if all is data."""
+    if (is_data or len(text) >= _SHORTEST_DATA) and _is_whole(text):
+        if not _is_harmless(text, keep_images=keep_images):
+            yield 0, len(text)
+        return
+    if len(text) < _SHORTEST_DATA:
+        return
+    for start, end in _data_runs(text):
+        if not _is_harmless(text[start:end], keep_images=keep_images):
+            yield start, end
+
+
+def _is_whole(text: str) -> bool:
+    """Return whether a text is nothing but base64, on one line or many."""
+    return bool(_WHOLE.match(text)) and all(len(run) >= _LINE for run in text.split()[:-1])
+
+
+def _data_runs(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the data of `data:` addresses, and runs so long that they cannot be words: they cross two steps."""
+    done = 0
+    for place in range(0, len(text) - _STEP, _STEP):
+        stride = _RUN.match(text, place, place + _STEP) if place >= done else None
+        if not stride or stride.end() < place + _STEP:
+            continue
+        start = place
+        while start > done and _RUN.match(text, start - 1, start):
+            start -= 1
+        found = _RUN.match(text, start)
+        done = found.end() if found else place
+        yield start, done
+    if ";base64," in text:
+        yield from (uri.span(1) for uri in _URI.finditer(text) if uri.end(1) - uri.start(1) < 2 * _STEP)
+
+
+def _is_harmless(data: str, *, keep_images: bool) -> bool:
+    """Return whether data is a picture that may stay, or a text without secrets."""
+    if keep_images and data.startswith(_RASTER):
+        return True
+    try:
+        text = base64.b64decode(data.translate({45: 43, 95: 47}) + "==").decode()
+    except (binascii.Error, ValueError):
+        return False
+    try:
+        return text.isprintable() and not find_secrets(text)
+    except OverBudget:
+        return False

@@ -1,4 +1,4 @@
-"""Rules that look for a word in a text and for a secret beside it."""
+"""Rules: a word to search for, and a pattern for the secret next to it; and the budget of steps for a text."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -6,22 +6,24 @@ from typing import NamedTuple
 
 from retold.redaction.secrets import Secret
 
-Places = dict[str, list[int]]
-"""For each word that a text has, where it stands."""
-Wanted = tuple[re.Pattern[str] | str, ...]
-"""Words to look for: a pattern for those that begin alike, and the others."""
+WordPositions = dict[str, list[int]]
+"""The positions of each word in a text."""
+CompiledWords = tuple[re.Pattern[str] | str, ...]
+"""Words to search for: one pattern for words with the same first letter, and the other words as they are."""
 
 
-def wanted(words: Iterable[str]) -> Wanted:
-    """Return what to look for; where one word begins like another, the longer one is found."""
+def compile_words(words: Iterable[str]) -> CompiledWords:
+    """Return words in the form in which a text is searched; of words with a common beginning, the longest is found."""
     groups: dict[str, list[str]] = {}
     for word in sorted(set(words), key=len, reverse=True):
         groups.setdefault(word[0], []).append(word)
-    return tuple(re.compile(_tree(held)) if len(held) > 1 else held[0] for held in groups.values())
+    return tuple(
+        re.compile(_tree(members)) if len(members) > 1 else members[0] for members in groups.values()
+    )
 
 
 def _tree(words: list[str]) -> str:
-    """Return a pattern for words, the longest first, that reads what several of them begin with once."""
+    """Return a pattern for words, the longest first, that reads a common beginning once."""
     groups: dict[str, list[str]] = {}
     for word in words:
         groups.setdefault(word[:1], []).append(word[1:])
@@ -31,14 +33,14 @@ def _tree(words: list[str]) -> str:
     )
 
 
-def alternatives(words: Wanted) -> str:
-    """Return one pattern for words, for short texts: it takes longer for each character, and is tried once."""
+def word_pattern(words: CompiledWords) -> str:
+    """Return one pattern for all words. It is faster in short texts only: it takes longer for each character."""
     return "|".join(re.escape(word) if isinstance(word, str) else word.pattern for word in words)
 
 
-def places(words: Wanted, text: str) -> Places:
-    """Return where words stand in a text."""
-    found: Places = {}
+def find_words(words: CompiledWords, text: str) -> WordPositions:
+    """Return the positions of words in a text."""
+    found: WordPositions = {}
     for word in words:
         if isinstance(word, str):
             place = text.find(word)
@@ -57,8 +59,8 @@ PER_CHARACTER = 16
 """Steps for each character. Files of agents take two at most, and less than one on average."""
 
 
-class OverBudget(Exception):  # noqa: N818 - it says what happened
-    """A text takes more steps than it may: nobody knows whether it holds secrets."""
+class OverBudget(Exception):  # noqa: N818 - a limit, not an error
+    """A text takes more steps than allowed, so it is unknown whether it holds secrets."""
 
 
 class Budget:
@@ -68,7 +70,7 @@ class Budget:
         self.left = free + PER_CHARACTER * length
 
     def spend(self, steps: int) -> None:
-        """Take the characters that a rule has read from what is left; raises OverBudget."""
+        """Subtract the characters that a rule has read; raise OverBudget if none are left."""
         self.left -= steps
         if self.left < 0:
             raise OverBudget
@@ -82,36 +84,37 @@ LONGEST_COMMAND = 400
 
 
 class Rule(NamedTuple):
-    """A word to look for in the text in lower case, a pattern with the secret, and what the secret has to look like."""
+    """A word to search for in the lowercase text, a pattern whose last group is the secret, and a check of its value."""
 
     anchor: str
     pattern: re.Pattern[str]
-    is_meant: Callable[[str], bool]
+    is_secret: Callable[[str], bool]
     kind: str = "password"
     before: re.Pattern[str] | None = None
-    """What has to stand before the word, in the same command in lower case."""
+    """A pattern that must match before the word in the same lowercase command."""
 
 
 Groups = dict[str, tuple[Rule, ...]]
 
 
-def grouped(rules: Iterable[Rule]) -> Groups:
-    """Return rules by the word they look for."""
+def group_by_anchor(rules: Iterable[Rule]) -> Groups:
+    """Return rules by the word that they search for."""
     groups: dict[str, list[Rule]] = {}
     for rule in rules:
         groups.setdefault(rule.anchor, []).append(rule)
-    return {anchor: tuple(held) for anchor, held in groups.items()}
+    return {anchor: tuple(members) for anchor, members in groups.items()}
 
 
-def matches(groups: Groups, text: str, low: str, seen: Places, budget: Budget) -> Iterator[Secret]:
-    """Yield the secrets that rules find; `low` is the text in lower case, `seen` where the words stand."""
-    for anchor, held in seen.items():
-        rules = groups.get(anchor)
-        for place in held if rules else ():
-            yield from _at(place, rules or (), text, low, budget)
+def apply_rules(
+    groups: Groups, text: str, low: str, positions: WordPositions, budget: Budget
+) -> Iterator[Secret]:
+    """Yield the secrets that rules find; `positions` has those of the words in `low`, the lowercase text."""
+    for anchor, rules in groups.items():
+        for place in positions.get(anchor, ()):
+            yield from _apply_at(place, rules, text, low, budget)
 
 
-def _at(place: int, rules: tuple[Rule, ...], text: str, low: str, budget: Budget) -> Iterator[Secret]:
+def _apply_at(place: int, rules: tuple[Rule, ...], text: str, low: str, budget: Budget) -> Iterator[Secret]:
     command: str | None = None
     for rule in rules:
         found = rule.pattern.match(text, place)
@@ -123,11 +126,11 @@ def _at(place: int, rules: tuple[Rule, ...], text: str, low: str, budget: Budget
             if not rule.before.search(command):
                 continue
         group = found.lastindex if found else None
-        if found and group and rule.is_meant(found[group]):
+        if found and group and rule.is_secret(found[group]):
             yield Secret(*found.span(group), rule.kind)
 
 
 def _command(low: str, place: int) -> str:
-    """Return the part of a command that stands before a place."""
+    """Return the part of a command before a position."""
     first = max(0, place - LONGEST_COMMAND)
     return low[max(first, *(low.rfind(sign, first, place) + 1 for sign in "|;&\n")) : place]

@@ -1,4 +1,4 @@
-"""A secret in a text: its kind and its place."""
+"""The kinds of secrets, and checks of the values that rules find."""
 
 import re
 from typing import NamedTuple, Protocol, Self, TypeVar
@@ -33,14 +33,14 @@ KINDS = {
     "twilio-key": "keys of Twilio",
     "url-password": "passwords, tokens and signatures in addresses",
 }
-"""What is looked for."""
+"""The kinds of secrets, each with its description for the documentation."""
 
 PLACEHOLDER = re.compile(r"\[redacted:(?:" + "|".join(KINDS) + r"):\d+\]")
-"""What stands in for a secret: nobody takes it for one, and neither do we."""
+"""The text that replaces a secret. The detector never takes it for a secret."""
 
 
 class Secret(NamedTuple):
-    """A secret, from its first character to before the one after its last."""
+    """A range of a text that is a secret."""
 
     start: int
     end: int
@@ -48,7 +48,7 @@ class Secret(NamedTuple):
 
 
 class _Piece(Protocol):
-    """What has a place in a text."""
+    """A range of a text."""
 
     @property
     def start(self) -> int: ...
@@ -60,19 +60,19 @@ class _Piece(Protocol):
 P = TypeVar("P", bound=_Piece)
 
 
-def apart(pieces: list[P]) -> list[P]:
-    """Return pieces in order, none over another: where two overlap, the first is as long as both."""
+def merge_overlaps(pieces: list[P]) -> list[P]:
+    """Return pieces in order and without overlaps: of two that overlap, the first is extended to the end of both."""
     pieces.sort(key=lambda piece: (piece.start, -piece.end))
-    kept: list[P] = []
+    merged: list[P] = []
     for piece in pieces:
-        if not kept or piece.start >= kept[-1].end:
-            kept.append(piece)
-        elif piece.end > kept[-1].end:
-            kept[-1] = kept[-1]._replace(end=piece.end)
-    return kept
+        if not merged or piece.start >= merged[-1].end:
+            merged.append(piece)
+        elif piece.end > merged[-1].end:
+            merged[-1] = merged[-1]._replace(end=piece.end)
+    return merged
 
 
-_STAND_IN = re.compile(
+_DUMMY = re.compile(
     r"(?i:"
     r"(?:test|dev|local|my|your|the|some|new|old|db|user|super)?[_-]?"
     r"(?:password|passwd|passphrase|pass|pwd|secret|token|api[_-]?key|key|pw)\d{0,3}"
@@ -80,11 +80,11 @@ _STAND_IN = re.compile(
     r"|foo(?:bar)?|bar|baz|qwerty|letmein|hunter2|sk-|changeit"
     r")[.,;:]?$"
 )
-_HINT = re.compile(
+_DUMMY_PART = re.compile(
     r"(?i:your[_-]|[_-]your|example|placeholder|change[_-]?(?:me|this)|replace[_-]?(?:me|this|with)|redacted|dummy"
     r"|x{5,}|\*{3,}|\.{3}|…|•{3}|0{10}|#{4,}|12345678|abcdefgh|[_-]here\b)"
 )
-"""What stands in a value that says that another belongs in its place."""
+"""Pieces of a value that show that it is not a real one."""
 _VARIABLE = re.compile(
     r"[$%<]\w*[%>]?$|\$[{(]?[A-Za-z_]|\{\{|\{[\w.]*\}|%\(?\w+[%)]|<[^>]+>?$|@\w+@$|@?Microsoft\."
 )
@@ -94,7 +94,7 @@ _CODE = re.compile(
     r"|[!&*|^~=+?:-]+[A-Za-z_]?\w*$|[a-z_]{1,24}=$|.*=>|[\w.]*::\w"
 )
 _MIXED_END = re.compile(r"\.(?=[A-Za-z_$]{0,40}\d{1,40}[A-Za-z])[\w$]+$")
-"""The last name behind a dot has a digit in it: that is rare in code."""
+"""The last name after a dot contains a digit, which is rare in code."""
 _PATH = re.compile(r"(?:\.{0,2}|~|[A-Za-z]:|file:)[/\\](?:[\w.@~-]+[/\\])*[\w.@~*-]*$|\w+://")
 _FILE = re.compile(r"[\w.@~/\\-]+\.(?:[a-z]{2,4}|json|yaml|toml|conf|config|properties|html)$")
 _NUMBER = re.compile(r"[+-]?(?:0x[0-9a-fA-F]{0,16}|\d{1,12}(?:\.\d+)?)[a-z%]{0,3}$")
@@ -110,7 +110,7 @@ _RANDOM = re.compile(r"[A-Za-z0-9+/=_.~%:-]+$")
 _CHANGE = re.compile(r"(?<=\d)(?=[A-Za-z])|(?<=[A-Za-z])(?=\d)|(?<=[a-z])(?=[A-Z])")
 _PASSPHRASE = re.compile(r"(?:[^\s\"'`:,;.?!()]{1,40} ){1,8}[A-Za-z!-]{2,20}\d{1,6}[!?.]?$")
 """Words of which the last ends in a number."""
-_OUTLINE = re.compile(r"(?=.*[^A-Za-z])(?=.*[A-Za-z])|\d{6,}$")
+_LETTER_AND_OTHER = re.compile(r"(?=.*[^A-Za-z])(?=.*[A-Za-z])|\d{6,}$")
 
 _DENSE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[^\s<>\"'`]+$")
 _TIME = re.compile(r"\d{1,4}[-:./]\d{1,2}(?:[-:./]\d{1,4})?\S{0,6}$")
@@ -122,25 +122,25 @@ SHORTEST_SECRET, LONGEST_SECRET = 16, 2_000
 _FEWEST_CHANGES = 3
 
 
-def is_stand_in(value: str) -> bool:
-    """Whether a value says that another belongs here."""
-    return bool(_STAND_IN.match(value) or is_hint(value) or _VARIABLE.match(value))
+def is_dummy(value: str) -> bool:
+    """Return whether a value is a placeholder, a variable or a word such as `changeit`."""
+    return bool(_DUMMY.match(value) or has_dummy_marker(value) or _VARIABLE.match(value))
 
 
-def is_hint(value: str) -> bool:
-    """Whether a value has something in it that no real one has."""
-    return bool(_HINT.search(value) or PLACEHOLDER.search(value))
+def has_dummy_marker(value: str) -> bool:
+    """Return whether a value contains something that no real one contains."""
+    return bool(_DUMMY_PART.search(value) or PLACEHOLDER.search(value))
 
 
 def is_password(value: str, *, is_quoted: bool) -> bool:
-    """Whether what is assigned to a password may be one; a sentence, a name in code or a type is none."""
+    """Return whether a value assigned to a password may be one; a sentence, a name in code or a type is none."""
     if (
         not SHORTEST_PASSWORD <= len(value) <= LONGEST_PASSWORD
         or (" " in value.strip() and not (is_quoted and _PASSPHRASE.match(value)))
-        or not _OUTLINE.match(value)
+        or not _LETTER_AND_OTHER.match(value)
     ):
         return False
-    if is_stand_in(value) or _PATH.match(value) or _FILE.match(value) or _TECHNICAL.match(value):
+    if is_dummy(value) or _PATH.match(value) or _FILE.match(value) or _TECHNICAL.match(value):
         return False
     if is_quoted:
         return not _is_wordy(value) or any(sign.isdigit() for sign in value)
@@ -150,14 +150,14 @@ def is_password(value: str, *, is_quoted: bool) -> bool:
 
 
 def is_random(value: str, *, may_be_uuid: bool = True) -> bool:
-    """Whether a value looks as if dice had chosen its characters."""
+    """Return whether a value looks random."""
     if not SHORTEST_SECRET <= len(value) <= LONGEST_SECRET or not _RANDOM.match(value):
         return False
     is_uuid = bool(_UUID.match(value))
     if not is_uuid and len(_CHANGE.findall(value)) < _FEWEST_CHANGES:
         return False
     is_code = _CODE.match(value) and not _MIXED_END.search(value)
-    if is_stand_in(value) or _DIGEST.match(value) or is_code or _PATH.match(value):
+    if is_dummy(value) or _DIGEST.match(value) or is_code or _PATH.match(value):
         return False
     if not may_be_uuid and (_UUID.search(value) or _DATE.search(value)):
         return False
@@ -165,18 +165,18 @@ def is_random(value: str, *, may_be_uuid: bool = True) -> bool:
 
 
 def is_dense(value: str) -> bool:
-    """Whether a quoted value without spaces mixes letters, digits and signs as a generator of keys does."""
+    """Return whether a quoted value without spaces mixes letters, digits and signs as generated keys do."""
     return (
         SHORTEST_SECRET <= len(value) <= LONGEST_SECRET
         and bool(_DENSE.match(value))
-        and not is_stand_in(value)
+        and not is_dummy(value)
         and len(_CHANGE.findall(value)) >= _FEWEST_CHANGES
     )
 
 
 def is_argument(value: str) -> bool:
-    """Whether a value where nothing but a password belongs is one: all but placeholders and sentences."""
-    if not _SHORTEST_ARGUMENT <= len(value) <= LONGEST_PASSWORD or is_stand_in(value):
+    """Return whether a value is a password where only a password is expected: all but placeholders and sentences."""
+    if not _SHORTEST_ARGUMENT <= len(value) <= LONGEST_PASSWORD or is_dummy(value):
         return False
     if _PATH.match(value) or _KEYWORD.match(value):
         return False
@@ -184,7 +184,7 @@ def is_argument(value: str) -> bool:
 
 
 def is_strong(value: str) -> bool:
-    """Whether a value is a password even in a sentence: it has a digit, another character, and is no path or number."""
+    """Return whether a value is a password even in a sentence: it has a digit and another character, and is no path or number."""
     return (
         len(value) > SHORTEST_PASSWORD
         and is_password(value, is_quoted=False)
@@ -194,15 +194,15 @@ def is_strong(value: str) -> bool:
 
 
 def is_mixed(value: str) -> bool:
-    """Whether a value is a piece of something random: letters and digits, or small and large letters, take turns."""
+    """Return whether a value is a piece of something random: letters and digits, or small and capital letters, alternate."""
     return len(_CHANGE.findall(value)) > 1 and not _is_wordy(value)
 
 
 def _is_wordy(value: str) -> bool:
-    """Whether a value is words and numbers, joined by signs."""
+    """Return whether a value consists of words and numbers joined by signs."""
     return all(_WORD.match(piece) for piece in _SEPARATOR.split(value))
 
 
 def _is_identifier(value: str) -> bool:
-    """Whether a value without quotes may be a name in code; words that end in two digits or more are none."""
+    """Return whether a value without quotes may be a name in code; words that end in two or more digits are none."""
     return bool(re.match(r"(?:[^\W\d]|\$)+\d?[);]*$", value))

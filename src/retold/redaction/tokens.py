@@ -1,11 +1,11 @@
-"""Secrets that give themselves away: by how they begin, which characters follow, and how many."""
+"""Tokens: secrets with a fixed beginning, alphabet and length."""
 
 import re
 from collections.abc import Iterator
 from itertools import chain
 
-from retold.redaction.rules import Budget, places, wanted
-from retold.redaction.secrets import Secret, is_hint
+from retold.redaction.rules import Budget, compile_words, find_words
+from retold.redaction.secrets import Secret, has_dummy_marker
 
 _W = r"[A-Za-z0-9_-]"
 _A = r"[A-Za-z0-9]"
@@ -32,7 +32,7 @@ _SERVICES = (
     rf"|sb_secret_{_W}{{30,50}}|napi_{_A}{{40,70}}|dd[pw]_{_A}{{36}}|ico-{_A}{{32}}|sk_{_H}{{48}}|gho_{_A}{{36}}"
     rf"|access-(?:production|development|sandbox)-{_UUID}|API-[A-Z0-9]{{26}}|pscale_{_W}{{40,64}}|v2\.local\.{_W}{{60,400}}"
 )
-_JOINED = (
+_WITH_SIGN = (
     ("openai-key", rf"sk-(?:proj|svcacct|admin|None)-{_W}{{40,200}}|sk-{_A}{{32,64}}"),
     ("anthropic-key", rf"sk-ant-{_W}{{60,200}}"),
     ("github-token", rf"gh[pousr]_{_A}{{36,255}}|github_pat_{_A}{{20,30}}_{_A}{{50,70}}"),
@@ -46,7 +46,7 @@ _JOINED = (
     ("google-oauth", rf"ya29\.{_W}{{20,400}}|GOCSPX-{_W}{{20,40}}"),
     ("service-token", _SERVICES + rf"|[MNO]\w{{22,27}}\.[\w-]{{5,7}}\.{_W}{{27,44}}"),
 )
-"""Those with a sign between how they begin and what follows."""
+"""Tokens with a sign after their beginning."""
 
 _LOOSE = (
     ("AIza", "google-api-key", rf"AIza{_W}{{35}}"),
@@ -65,7 +65,7 @@ _LOOSE = (
     ("FlyV1 ", "service-token", r"FlyV1 fm\d[ar]?_[A-Za-z0-9+/=_,-]{40,4000}"),
     (":APA91b", "service-token", rf":APA91b{_W}{{100,200}}"),
 )
-"""The others, each with what to look for."""
+"""Other tokens: the word to search for, the kind, and the pattern."""
 
 _RUNS = (
     ("azure-key", re.compile(r"(?<![A-Za-z0-9+/=,-])[A-Za-z0-9+/]{86}==(?!=)")),
@@ -73,11 +73,11 @@ _RUNS = (
     ("service-token", re.compile(r"(?<![A-Za-z0-9_+/=-])A{20,24}[A-Za-z0-9%]{60,120}(?![A-Za-z0-9+/=])")),
     ("service-token", re.compile(rf"(?<![A-Za-z0-9_+/=-]){_H}{{32}}-us\d{{1,2}}(?!\w)")),
 )
-"""Those that begin with a long run of letters and digits."""
+"""Tokens that begin with a long run of letters and digits."""
 _RUN_STARTS, _RUN_ENDS = ("EAA", "AAAAAAAAAA"), ("==", "-us")
-"""How such a run begins, or what follows it."""
+"""The beginnings of such runs, and the texts after them."""
 _CANDIDATES = tuple(re.compile(sign + r"[A-Za-z0-9_-]{20,}") for sign in ("_", "-", r"\."))
-"""One for each sign: `re` passes over what does not begin with the one letter that a pattern begins with."""
+"""One pattern for each sign, because `re` is fast if a pattern begins with one fixed character."""
 _WORDS = frozenset(
     (  # noqa: SIM905 - a list of so many takes a line for each
         "sk SK ghp gho ghu ghs ghr github xoxa xoxb xoxe xoxp xoxr xoxs xapp rk whsec npm pypi hf api SG ya29 GOCSPX dop "
@@ -88,41 +88,41 @@ _WORDS = frozenset(
         "glagent glimt glfeed "
     ).split()
 )
-"""What stands before the first sign of a token."""
+"""The words before the first sign of a token."""
 _RUN = re.compile(r"[A-Za-z0-9]*")
 _BEGINNING = re.compile(rf"(?:{'|'.join(sorted(_WORDS))})$")
 _UNUSUAL = re.compile(
     r"(?:ATATT3\w{0,12}|dt0[a-z]\d\d|pat\w{14}|(?<![A-Za-z0-9])dp\.[a-z]{2,5}(?:\.[a-z0-9_-]{2,35})?|sl\.u|v2\.local|[MNO]\w{22,27}\.[\w-]{5,7})$"
 )
-"""What stands before a dot, or is no fixed word."""
-_ALL = re.compile("|".join(f"(?P<_{place}>{pattern})" for place, (_, pattern) in enumerate(_JOINED)))
-_KIND = {f"_{place}": kind for place, (kind, _) in enumerate(_JOINED)}
+"""Beginnings that end before a dot, or that are no fixed words."""
+_ALL = re.compile("|".join(f"(?P<_{place}>{pattern})" for place, (_, pattern) in enumerate(_WITH_SIGN)))
+_KIND = {f"_{place}": kind for place, (kind, _) in enumerate(_WITH_SIGN)}
 _LONGEST_BEGINNING, _LONGEST_WORD = 40, 12
 _AFTER = re.compile(r"[A-Za-z0-9]")
 _BEFORE = re.compile(r"[A-Za-z0-9_]$")
 _ESCAPE = re.compile(
     r"(?:\\[nrtbf]|\\u00[0-9a-fA-F]{2}|(?:\x1b|\\u001[bB]|\\x1[bB]|\\033|\\e)\[[\d;]*m|%[2-7][0-9A-Fa-f])$"
 )
-"""What may stand before a token and end in a letter: a line feed that is written out, a colour."""
+"""Escapes that may precede a token and end in a letter: a line feed, a colour code."""
 _JWT_START = "eyJ"
 ANCHORS = (_JWT_START, *(anchor for anchor, _, _ in _LOOSE))
-_ANCHORED = wanted(ANCHORS)
+_ANCHORED = compile_words(ANCHORS)
 _JWT = re.compile(rf"eyJ{_W}{{8,}}+(\.eyJ{_W}{{8,}}+\.{_W}{{10,}}+)?")
-"""A JSON web token, or a run of letters that begins like one, which is passed over as a whole."""
+"""A JSON web token, or a run of letters that begins like one and is skipped as a whole."""
 _RULES = tuple((anchor, kind, re.compile(pattern)) for anchor, kind, pattern in _LOOSE)
 _FIREBASE = re.compile(r"[A-Za-z0-9_-]{8,30}$")
 _TELEGRAM = re.compile(r"(?<!\d)\d{8,10}$")
 
 
-def tokens(text: str, budget: Budget) -> Iterator[Secret]:
-    """Yield what gives itself away."""
-    yield from _joined(text, budget)
-    seen = places(_ANCHORED, text)
-    if _JWT_START in seen:
+def find_tokens(text: str, budget: Budget) -> Iterator[Secret]:
+    """Yield the tokens of all services."""
+    yield from _find_with_sign(text, budget)
+    positions = find_words(_ANCHORED, text)
+    if _JWT_START in positions:
         yield from _web_tokens(text)
     for anchor, kind, rule in _RULES:
         done = 0
-        for place in seen.get(anchor, ()):
+        for place in positions.get(anchor, ()):
             if place < done:
                 continue
             found = rule.match(text, place)
@@ -133,8 +133,8 @@ def tokens(text: str, budget: Budget) -> Iterator[Secret]:
             done = found.end() if found else 0
 
 
-def run_token(text: str, start: int, end: int) -> Secret | None:
-    """Return the token that begins with a long run of letters and digits."""
+def find_run_token(text: str, start: int, end: int) -> Secret | None:
+    """Return the token that begins with a run of letters and digits; None if there is none."""
     if text.startswith(_RUN_STARTS, start) or text.startswith(_RUN_ENDS, end):
         for kind, rule in _RUNS:
             found = rule.match(text, start)
@@ -150,8 +150,8 @@ def _web_tokens(text: str) -> Iterator[Secret]:
             yield Secret(found.start(), found.end(), "jwt")
 
 
-def _joined(text: str, budget: Budget) -> Iterator[Secret]:
-    """Yield tokens with a sign in them: found by the sign and the long run behind it, then by how they begin."""
+def _find_with_sign(text: str, budget: Budget) -> Iterator[Secret]:
+    """Yield tokens with a sign in them, which are found by the sign and the long run after it."""
     for candidate in chain.from_iterable([pattern.finditer(text) for pattern in _CANDIDATES]):
         place = candidate.start()
         budget.spend(_LONGEST_WORD)
@@ -160,12 +160,12 @@ def _joined(text: str, budget: Budget) -> Iterator[Secret]:
         budget.spend(found.end() - found.start() if found else 0)
         if not found or found.end() <= place:
             continue
-        if _stands_alone(text, found.start(), found.end(), "") and not is_hint(found[0]):
+        if _stands_alone(text, found.start(), found.end(), "") and not has_dummy_marker(found[0]):
             yield Secret(found.start(), found.end(), _KIND[found.lastgroup or ""])
 
 
 def _beginning(text: str, place: int) -> int | None:
-    """Return where a token may begin whose first sign stands at a place."""
+    """Return the position where a token with its first sign at `place` may begin; None if none does."""
     before = text[max(0, place - _LONGEST_BEGINNING) : place]
     run = _RUN.match(before[::-1])
     length = run.end() if run else 0
@@ -182,7 +182,7 @@ def _beginning(text: str, place: int) -> int | None:
 
 
 def _start(text: str, place: int, anchor: str) -> int | None:
-    """Return where a token begins that was found by what stands in its middle."""
+    """Return the beginning of a token that was found by a word in its middle; None if it has none."""
     if anchor == ":AA":
         number = _TELEGRAM.search(text, max(0, place - 11), place)
         return number.start() if number else None
@@ -196,7 +196,7 @@ def _start(text: str, place: int, anchor: str) -> int | None:
 
 
 def _stands_alone(text: str, start: int, end: int, anchor: str) -> bool:
-    """Whether a token is no piece of something longer, such as an image in base64."""
+    """Return whether a token is no piece of something longer, such as an image in base64."""
     if anchor in ("/api/webhooks/", "hooks.slack.com/"):
         return True
     if _AFTER.match(text, end):

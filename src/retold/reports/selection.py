@@ -1,4 +1,4 @@
-"""The time that figures are of: some days up to today, or between two dates; what was before it, and its parts."""
+"""The period and the filters of a report, as a page's address has them."""
 
 from __future__ import annotations
 
@@ -7,101 +7,98 @@ from datetime import date, timedelta
 
 import msgspec
 
-from retold.archive.queries.conditions import OF_SESSIONS, Condition, of_key
+from retold.archive.queries.listing import OF_SESSIONS, Condition, key_condition
 from retold.archive.queries.reports import (
     QuarterSpan,
-    agent_rows,
-    model_rows,
-    named_model,
-    of_project,
-    project_rows,
-    with_model,
+    exact_model_condition,
+    load_agents,
+    load_models,
+    load_projects,
+    project_condition,
+    session_model_condition,
 )
 from retold.archive.store import Store
+from retold.projects.matching import UNKNOWN
+from retold.reports.stats import ReportQuery, parse_span
 from retold.search.filters import Filters
-from retold.search.listing import ProjectPlace
-from retold.search.report_query import UNKNOWN, ReportQuery, span
+from retold.search.listing import ProjectSummary
 
-USUAL = "7d"
-NAMES = (USUAL, "30d", "month", "year", "all")
+DEFAULT_PERIOD = "7d"
+PERIODS = (DEFAULT_PERIOD, "30d", "month", "year", "all")
 _DAYS = {"7d": 7, "30d": 30, "year": 365}
-_FEW, _MANY = 62, 400
-"""So many days have a column each; more than those have one for each week, and still more for each month."""
-_LOOKED_AT = {"day": 400, "week": 7 * 400, "month": 31 * 1200}
-"""So many days can be divided by days, weeks or months, if somebody wants that."""
+_MOST_BY_DAY, _MOST_BY_WEEK = 62, 400
+"""Days of the longest period that is split by day, and by week, if nobody chose a unit."""
+_MOST_DAYS = {"day": 400, "week": 7 * 400, "month": 31 * 1200}
+"""Days of the longest period that can be split by a unit."""
 _FIRST, _LAST = date(1971, 1, 1), date(2199, 12, 31)
-"""Other days are nobody's: no zone's clock goes wrong between these."""
+"""The days that can be chosen. Clocks of every zone work between them."""
 
 
 class Period(msgspec.Struct, frozen=True):
-    """From the beginning of one day to the end of another, both of this machine's zone; None has no limit."""
+    """From the start of one day to the end of another, in this machine's zone; None is no limit."""
 
     since: date | None = None
     until: date | None = None
     name: str = ""
-    """Of `NAMES`, where it was chosen by one."""
+    """One of `PERIODS`, or empty."""
 
     @property
     def span(self) -> QuarterSpan:
-        """The same as reports take it."""
-        return span(_text(self.since), _text(self.until), is_utc=False)
+        """The period as a report query takes it."""
+        since, until = (None if day is None else day.isoformat() for day in (self.since, self.until))
+        return parse_span(since, until, is_utc=False)
 
     @property
     def days(self) -> int | None:
-        """How many days it has."""
+        """The number of days."""
         return None if self.since is None or self.until is None else (self.until - self.since).days + 1
 
     def before(self) -> Period | None:
-        """Return as many days, just before; None where there is no beginning."""
+        """Return the period of the same length just before; None if this one has no start."""
         if self.since is None or self.days is None or self.since - _FIRST < timedelta(days=self.days):
             return None
         return Period(self.since - timedelta(days=self.days), self.since - timedelta(days=1))
 
 
-def chosen(name: str, since: str, until: str, today: date) -> Period:
-    """Return the period that somebody chose: by dates, else by its name; what is neither is the usual one."""
-    begin, end = _day(since), _day(until)
+def parse_period(name: str, since: str, until: str, today: date) -> Period:
+    """Return the period between two dates, else the one with the name, else the default."""
+    begin, end = _parse_day(since), _parse_day(until)
     if not begin and not end:
-        return by_name(name, today)
-    told = Period(begin, end) if not begin or not end else Period(min(begin, end), max(begin, end))
-    known = (by_name(one, today) for one in NAMES)
-    return next((one for one in known if (one.since, one.until) == (told.since, told.until)), told)
+        return named_period(name, today)
+    period = Period(begin, end) if not begin or not end else Period(min(begin, end), max(begin, end))
+    named = (named_period(one, today) for one in PERIODS)
+    return next((one for one in named if (one.since, one.until) == (period.since, period.until)), period)
 
 
-def by_name(name: str, today: date) -> Period:
-    """Return the period of a name, of which today is the last day."""
+def named_period(name: str, today: date) -> Period:
+    """Return the period with a name that ends today; the default for a name that is unknown."""
     if name == "all":
         return Period(name=name)
     if name == "month":
         return Period(today.replace(day=1), today, name)
-    known = name if name in _DAYS else USUAL
+    known = name if name in _DAYS else DEFAULT_PERIOD
     return Period(today - timedelta(days=_DAYS[known] - 1), today, known)
 
 
-def unit(period: Period, wanted: str = "") -> str:
-    """Return by what a period is divided, `day`, `week` or `month`: as is wanted, where its parts can be looked at."""
+def choose_unit(period: Period, preferred: str = "") -> str:
+    """Return `day`, `week` or `month`: the preferred unit if the period is short enough for it, else one that fits."""
     days = period.days
-    if days is not None and days <= _LOOKED_AT.get(wanted, 0):
-        return wanted
-    if days is None or days > _MANY:
+    if days is not None and days <= _MOST_DAYS.get(preferred, 0):
+        return preferred
+    if days is None or days > _MOST_BY_WEEK:
         return "month"
-    return "day" if days <= _FEW else "week"
+    return "day" if days <= _MOST_BY_DAY else "week"
 
 
-def parts(period: Period, by: str) -> Iterator[tuple[str, Period]]:
-    """Yield every day, week or month of a period that has both ends, by the name that reports give it."""
+def split_period(period: Period, by: str) -> Iterator[tuple[str, Period]]:
+    """Yield every day, week or month of a period that has both ends, with the name of its report line."""
     if period.since is None or period.until is None:
         return
     begin = period.since
     while begin <= period.until:
         end = min(_end(begin, by), period.until)
-        yield named(begin, by), Period(begin, end)
+        yield f"{begin:{ {'day': '%Y-%m-%d', 'week': '%G-W%V', 'month': '%Y-%m'}[by] }}", Period(begin, end)
         begin = end + timedelta(days=1)
-
-
-def named(day: date, by: str) -> str:
-    """Return what a report calls the day, week or month of a day."""
-    return f"{day:{ {'day': '%Y-%m-%d', 'week': '%G-W%V', 'month': '%Y-%m'}[by] }}"
 
 
 def _end(day: date, by: str) -> date:
@@ -112,32 +109,27 @@ def _end(day: date, by: str) -> date:
     return day
 
 
-def _text(day: date | None) -> str | None:
-    return None if day is None else day.isoformat()
-
-
-def _day(text: str) -> date | None:
+def _parse_day(text: str) -> date | None:
     try:
-        day = date.fromisoformat(text)
+        return min(max(date.fromisoformat(text), _FIRST), _LAST)
     except ValueError:
         return None
-    return min(max(day, _FIRST), _LAST)
 
 
-class Choices(msgspec.Struct, frozen=True):
-    """All that can be chosen from."""
+class ReportChoices(msgspec.Struct, frozen=True):
+    """The agents, models and projects that a report can be filtered by."""
 
     agents: tuple[str, ...]
     models: tuple[str, ...]
     projects: Mapping[str, str | None]
-    """What each is known by, by all that it may be asked for: its root, its hash, the agent's own name for it.
+    """The key of each project by every value that means it: its root, its hash, the agent's own name for it.
 
-    None is the project of sessions of which nothing tells where they were.
+    None is the key of sessions without a known project.
     """
 
 
 class ReportFilters(msgspec.Struct, frozen=True):
-    """What was chosen: an empty text is all."""
+    """The filters of a report; an empty text filters nothing."""
 
     agent: str = ""
     project: str = ""
@@ -146,53 +138,55 @@ class ReportFilters(msgspec.Struct, frozen=True):
     session: str = ""
 
 
-class _Exact(ReportQuery):
-    """A question in which a model is meant by its whole name, so that a figure and what it is made of are the same."""
+class _ExactQuery(ReportQuery):
+    """A query by the whole name of a model, so that a figure and the page behind it agree."""
 
     is_exact = True
 
     def of_requests(self, table: str) -> list[Condition]:
-        """Return what must hold of requests, or of sums of them."""
+        """Return the conditions of requests, or of sums of requests."""
         if self._model is None:
             return self.sessions
-        return [*self.sessions, named_model(table, None if self._model == UNKNOWN else self._model)]
+        return [*self.sessions, exact_model_condition(table, None if self._model == UNKNOWN else self._model)]
 
 
-def choices(record: Store) -> Choices:
-    """Return what an archive has to choose from."""
+def load_choices(record: Store) -> ReportChoices:
+    """Return the filter values that an archive has."""
     projects: dict[str, str | None] = {}
-    rows = list(project_rows(record))
+    rows = list(load_projects(record))
     for key, *others in rows:
         projects |= {name: key for name in others if name}
-    projects |= {key or UNKNOWN: key for key, *_ in rows}  # what one is known by is no other
-    agents = tuple(agent for (agent,) in agent_rows(record))
-    return Choices(agents, tuple(model for (model,) in model_rows(record)), projects)
+    projects |= {key or UNKNOWN: key for key, *_ in rows}  # a key wins over another project's hash or name
+    agents = tuple(agent for (agent,) in load_agents(record))
+    return ReportChoices(agents, tuple(model for (model,) in load_models(record)), projects)
 
 
-def narrowed(record: Store, choice: ReportFilters, known: Choices, span: QuarterSpan) -> ReportQuery:
-    """Return the question that a choice makes."""
-    wanted = Filters()
-    if choice.agent:
-        # The address of a page may name an agent that does not exist: no session is of it.
-        wanted.sessions.append(Condition(OF_SESSIONS["agent"], choice.agent))
-    if choice.project:
-        if choice.project in known.projects:
-            wanted.sessions.append(of_project(known.projects[choice.project]))
+def make_query(
+    record: Store, filters: ReportFilters, choices: ReportChoices, span: QuarterSpan
+) -> ReportQuery:
+    """Return the query for filters and a time."""
+    chosen = Filters()
+    if filters.agent:
+        # A page's address may name an agent that does not exist: no session matches.
+        chosen.sessions.append(Condition(OF_SESSIONS["agent"], filters.agent))
+    if filters.project:
+        if filters.project in choices.projects:
+            chosen.sessions.append(project_condition(choices.projects[filters.project]))
         else:
-            wanted.add("project", choice.project)
-    if choice.model and choice.model != UNKNOWN:
-        wanted.sessions.append(with_model(choice.model))
-    if choice.session:
-        wanted.sessions.append(of_key(choice.session))
-    return _Exact(record, wanted, span, choice.model or None, choice.tool or None)
+            chosen.add("project", filters.project)
+    if filters.model and filters.model != UNKNOWN:
+        chosen.sessions.append(session_model_condition(filters.model))
+    if filters.session:
+        chosen.sessions.append(key_condition(filters.session))
+    return _ExactQuery(record, chosen, span, filters.model or None, filters.tool or None)
 
 
-def key_of(place: ProjectPlace) -> str | None:
-    """Return what a project is known by in reports; None for that of sessions of which nothing tells where they were."""
-    return place.root or place.hash or next(iter(place.native_keys), None)
+def project_key(project: ProjectSummary) -> str | None:
+    """Return the key of a project in reports; None for sessions without a known project."""
+    return project.root or project.hash or next(iter(project.native_keys), None)
 
 
-def is_called(place: ProjectPlace, key: str | None) -> bool:
-    """Tell whether a project is the one that is known by this."""
-    names = [name for name in (place.root, place.hash, *place.native_keys) if name]
+def has_key(project: ProjectSummary, key: str | None) -> bool:
+    """Return whether a value means a project: its root, its hash or the agent's own name for it."""
+    names = [name for name in (project.root, project.hash, *project.native_keys) if name]
     return key in names if key else not names

@@ -1,4 +1,4 @@
-"""How far somebody who asks may see: every conversation, or those of one project."""
+"""Access scopes: the sessions that a request may see, which are all or those of one project."""
 
 from __future__ import annotations
 
@@ -8,48 +8,50 @@ from hashlib import sha256
 
 import msgspec
 
-from retold.archive.queries.conditions import Condition, below, of_hashes, of_roots
+from retold.archive.queries.listing import Condition, folder_condition, hashes_condition, roots_condition
 from retold.search.listing import is_within
 
 
 class AccessScope(msgspec.Struct, frozen=True):
-    """The widest that is given; no question widens it."""
+    """A limit that no request can exceed."""
 
     folders: tuple[str, ...] = ()
-    """Names of one and the same folder; none where everything may be seen."""
-    is_deep: bool = True
-    """Whether what lies below the folder belongs to it."""
+    """Paths of one folder; none if everything may be seen."""
+    is_recursive: bool = True
+    """Whether folders below belong to it."""
 
     def conditions(self) -> list[Condition]:
-        """Return what must hold of a session. A project that is known by its hash alone is known by it here, too."""
+        """Return the condition of a session in the scope. Some projects are known by the hash of their folder only."""
         if not self.folders:
             return []
-        of_folders = [below(folder) for folder in self.folders] if self.is_deep else [of_roots(self.folders)]
-        return [either([*of_folders, of_hashes(map(_hash, self.folders))])]
+        one_of = [hashes_condition(map(_gemini_hash, self.folders))]
+        if self.is_recursive:
+            one_of += map(folder_condition, self.folders)
+        else:
+            one_of.append(roots_condition(self.folders))
+        values = [value for one in one_of for value in one.values]
+        return [Condition(" OR ".join(f"({one.sql})" for one in one_of), *values)]
 
 
 EVERYTHING = AccessScope()
 
 
-def either(conditions: Iterable[Condition]) -> Condition:
-    """Return the condition that one of some holds."""
-    found = list(conditions)
-    values = [value for one in found for value in one.values]
-    return Condition(" OR ".join(f"({one.sql})" for one in found), *values)
+def resolve_project_scope(
+    roots: Iterable[str | None], here: str, home: str, named: str | None = None
+) -> AccessScope:
+    """Return the scope of the project that a folder is in.
 
-
-def project_reach(roots: Iterable[str | None], here: str, home: str, named: str | None = None) -> AccessScope:
-    """Return the reach of the project that a folder is in.
-
-    Its folder is the nearest above with a `.git`, or else in which conversations took place, or else the folder itself. The
-    user's home, and what is above it, is nobody's project: one conversation there would open all others. `named` is
-    how the shell calls the folder, which an agent may have recorded where a link leads to it.
+    The root of the project is the nearest folder above with a `.git`, else the nearest with sessions, else the folder
+    itself. The user's home and the folders above it are no projects: a session there would give access to all others.
+    `named` is the path of the folder in the shell, which agents may have recorded if a link leads to the folder.
     """
     known = {root.rstrip("/\\") for root in roots if root}
     names = [_project(here, home, known)]
     if named and os.path.realpath(named) == os.path.realpath(here):
         names.append(_project(named, home, known))
-    return AccessScope(tuple(dict.fromkeys(names)), is_deep=not any(_is_home(home, name) for name in names))
+    return AccessScope(
+        tuple(dict.fromkeys(names)), is_recursive=not any(_is_home(home, name) for name in names)
+    )
 
 
 def _project(here: str, home: str, known: set[str]) -> str:
@@ -59,7 +61,7 @@ def _project(here: str, home: str, known: set[str]) -> str:
 
 
 def _is_home(home: str, folder: str) -> bool:
-    """Tell whether a folder is the user's home or above it, by any name: a link may lead there."""
+    """Return whether a folder is the user's home or above it, also by a link."""
     return is_within(home, folder) or is_within(os.path.realpath(home), os.path.realpath(folder))
 
 
@@ -70,6 +72,6 @@ def _above(folder: str) -> Iterator[str]:
         yield folder
 
 
-def _hash(folder: str) -> str:
-    """Return the name that Gemini CLI gives to a project's folder."""
+def _gemini_hash(folder: str) -> str:
+    """Return the hash by which Gemini CLI names a project."""
     return sha256((folder.rstrip("/\\") or folder).encode("utf-8", "surrogateescape")).hexdigest()

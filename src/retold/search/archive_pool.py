@@ -1,4 +1,4 @@
-"""Threads that ask the archive, each with its own connection: whoever comes first is answered first."""
+"""A pool of threads with a connection to the archive each, which run queries in the order of their requests."""
 
 from __future__ import annotations
 
@@ -12,130 +12,129 @@ from contextlib import contextmanager, suppress
 from threading import Lock, local
 from typing import TypeVar
 
-from retold.archive.database import MACHINE, PATIENCE, as_retold_error
-from retold.archive.store import NAME, Store
+from retold.archive.database import BUSY_TIMEOUT_MS, MACHINE_ERRORS, as_retold_error
+from retold.archive.store import ARCHIVE_NAME, Store
 
 
-class Cancelled(Exception):  # noqa: N818 - it says what happened
-    """Nobody waits for the answer any more; nobody hears of this either."""
+class Cancelled(Exception):  # noqa: N818 - no error
+    """Nobody waits for the result any more."""
 
 
 class PoolSlot:
-    """One question, from when it was asked."""
+    """A request for a query, which can be cancelled."""
 
     def __init__(self) -> None:
-        self.since = time.monotonic()
-        self._lock, self._is_left = Lock(), False
+        self.requested_at = time.monotonic()
+        self._lock, self._is_cancelled = Lock(), False
         self._record: Store | None = None
 
     @contextmanager
-    def of(self, record: Store) -> Iterator[None]:
-        """Be at it, in the thread whose archive this is."""
+    def running(self, record: Store) -> Iterator[None]:
+        """Let the request be cancelled while a `with` block uses the archive; raise Cancelled if it was already."""
         with self._lock:
-            if self._is_left:
+            if self._is_cancelled:
                 raise Cancelled
             self._record = record
         try:
             yield
         finally:
-            with self._lock:  # what is asked next of the same archive is not broken off
+            with self._lock:  # the next query on this connection must not be interrupted
                 self._record = None
 
-    def leave(self) -> None:
-        """Break it off, or do not let it begin."""
+    def cancel(self) -> None:
+        """Interrupt the query, or prevent its start."""
         with self._lock:
-            self._is_left = True
+            self._is_cancelled = True
             if self._record is not None:
                 self._record.interrupt()
 
 
 T = TypeVar("T")
 _ARENAS = -8
-"""`M_ARENA_MAX`: how many stores of memory there may be."""
-LEAST = 50
-"""Milliseconds that a question waits for a lock even if it has waited for its turn too long: most last no longer."""
+"""`M_ARENA_MAX`: the number of memory arenas of the C library."""
+SHORTEST_WAIT = 50
+"""Milliseconds that a query waits for a lock even if it had to wait for a thread: most locks are shorter."""
 THREADS = 3
-"""More would only take the interpreter from each other: all but SQLite and zstd runs one at a time."""
-_OFTEN = 0.01
-"""Seconds after which it is looked again whether all are done."""
+"""More threads would not help: only SQLite and zstd run in parallel."""
+_POLL_SECONDS = 0.01
 
 
 def _share_memory() -> None:
-    """Let threads take memory from one store: else each keeps as much as its largest session took."""
-    with suppress(OSError, TypeError, AttributeError):  # only the C library of GNU has it
+    """Let threads share an arena of memory: else each keeps the memory of its largest session."""
+    with suppress(OSError, TypeError, AttributeError):  # only the GNU C library has it
         ctypes.CDLL(None).mallopt(_ARENAS, 1)
 
 
 class ArchivePool:
-    """A few threads over one archive."""
+    """The threads of one archive."""
 
-    def __init__(self, folder: str, patience: int = PATIENCE) -> None:
-        """Take the archive's folder, and for how many milliseconds a question waits for others who have locked it."""
-        self._folder, self._patience, self._own = folder, patience, local()
-        self._turns: set[PoolSlot] = set()
+    def __init__(self, folder: str, timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
+        """Take the folder of the archive, and the milliseconds that a query waits for a lock."""
+        self._folder, self._timeout_ms, self._own = folder, timeout_ms, local()
+        self._slots: set[PoolSlot] = set()
         _share_memory()
         self._threads = ThreadPoolExecutor(THREADS, "reader")
 
-    async def asked(self, ask: Callable[[Store], T]) -> T:
-        """Return what somebody asks of the archive, who may take as long as it takes; or until nobody waits any more."""
-        turn = PoolSlot()
+    async def run(self, query: Callable[[Store], T]) -> T:
+        """Return the result of a query; cancel it if the task that waits for it is cancelled."""
+        slot = PoolSlot()
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, ask, turn)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, query, slot)
         except asyncio.CancelledError:
-            turn.leave()
+            slot.cancel()
             raise
 
-    def prepare(self, ask: Callable[[Store], object]) -> None:
-        """Have a thread ask something that makes later questions quick; what goes wrong is told to whoever asks then."""
-        self._threads.submit(self._ask, ask, PoolSlot())
+    def prepare(self, query: Callable[[Store], object]) -> None:
+        """Start a query that makes later ones fast; if it fails, the later ones fail as well."""
+        self._threads.submit(self._run, query, PoolSlot())
 
-    def _ask(self, ask: Callable[[Store], T], turn: PoolSlot) -> T:
-        self._turns.add(turn)
+    def _run(self, query: Callable[[Store], T], slot: PoolSlot) -> T:
+        self._slots.add(slot)
         try:
-            return self._answer(ask, turn)
+            return self._run_in_thread(query, slot)
         finally:
-            self._turns.discard(turn)
+            self._slots.discard(slot)
 
-    def _answer(self, ask: Callable[[Store], T], turn: PoolSlot) -> T:
-        left = max(self._patience - int((time.monotonic() - turn.since) * 1000), LEAST)
-        record = self._record(left)
+    def _run_in_thread(self, query: Callable[[Store], T], slot: PoolSlot) -> T:
+        left = max(self._timeout_ms - int((time.monotonic() - slot.requested_at) * 1000), SHORTEST_WAIT)
+        record = self._open(left)
         try:
-            record.wait(left)  # many who wait for the same lock do not wait one after the other
-            with turn.of(record):
-                answer = ask(record)
-            record.rest()
+            record.set_timeout(left)  # so that queries that wait for one lock do not wait one after the other
+            with slot.running(record):
+                result = query(record)
+            record.release_snapshot()
         except BaseException as error:
-            # Whatever it was, the next one begins with a connection that nothing has happened to.
+            # The next query begins with a new connection.
             self._own.record = None
-            record.let_go()
-            if isinstance(error, MACHINE):
+            record.close()
+            if isinstance(error, MACHINE_ERRORS):
                 raise as_retold_error(error, record.path) from error
             raise
-        return answer
+        return result
 
-    def _record(self, patience: int) -> Store:
-        """Return this thread's connection; a new one if another file lies there now: raises OSError if none does."""
-        there = os.stat(os.path.join(self._folder, NAME))
-        number = (there.st_dev, there.st_ino)
+    def _open(self, timeout_ms: int) -> Store:
+        """Return the connection of this thread, a new one if the file was replaced; raise OSError if there is no file."""
+        status = os.stat(os.path.join(self._folder, ARCHIVE_NAME))
+        identity = (status.st_dev, status.st_ino)
         record: Store | None = getattr(self._own, "record", None)
-        if record is not None and self._own.number != number:
-            record.let_go()
+        if record is not None and self._own.identity != identity:
+            record.close()
             record = self._own.record = None
         if record is None:
-            record = self._own.record = Store(self._folder, patience=patience)
-            self._own.number = number
+            record = self._own.record = Store(self._folder, patience=timeout_ms)
+            self._own.identity = identity
         return record
 
     def close(self) -> None:
-        """Let go; what is being asked is still answered."""
+        """Start no more queries, and let the running ones end."""
         self._threads.shutdown(cancel_futures=True)
 
-    def leave(self, seconds: float) -> bool:
-        """Let go of what is being asked, too; tell whether all have heard it within some seconds."""
+    def cancel(self, seconds: float) -> bool:
+        """Cancel all queries; return whether none is running after some seconds."""
         self._threads.shutdown(wait=False, cancel_futures=True)
-        for turn in tuple(self._turns):
-            turn.leave()
-        until = time.monotonic() + seconds
-        while self._turns and time.monotonic() < until:
-            time.sleep(_OFTEN)
-        return not self._turns
+        for slot in tuple(self._slots):
+            slot.cancel()
+        end = time.monotonic() + seconds
+        while self._slots and time.monotonic() < end:
+            time.sleep(_POLL_SECONDS)
+        return not self._slots

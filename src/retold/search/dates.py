@@ -1,6 +1,6 @@
-"""The current time, the days of this machine's time zone, and dates as people type them: `2026-01-27`, `7d`, `yesterday`.
+"""Dates: the current time, local days, and dates that people type: `2026-01-27`, `7d`, `yesterday`.
 
-Every command and page asks here what "today" means and how to show a time to a person, so that they agree.
+All commands and pages use these functions, so that they agree on the meaning of "today".
 """
 
 import re
@@ -13,43 +13,43 @@ _DAY_LENGTH = len("2026-01-27")
 
 
 def now() -> datetime:
-    """Return the time in UTC. Tests replace this function to choose the time."""
+    """Return the current time in UTC. Tests replace this function to choose the time."""
     return datetime.now(UTC)
 
 
 def today() -> date:
-    """Return the day that it is here."""
-    return local(now()).date()
+    """Return the current day in local time."""
+    return to_local(now()).date()
 
 
 def parse_since(text: str, at: datetime, *, is_utc: bool = False) -> datetime:
-    """Return the moment from which something counts, in UTC. `at` is the current time; days begin here, or in UTC.
+    """Return the first moment of a date, in UTC. `at` is the current time; days are local, or those of UTC.
 
-    `7d` is today and the six days before it; `24h` is the last 24 hours. Raises ValueError for what is no date.
+    `7d` is today and the six days before it; `24h` is the last 24 hours. Raise ValueError for anything else.
     """
     day = _day(text, at, is_utc=is_utc)
     if day is not None:
-        return _begin(day, is_utc=is_utc)
+        return _start_of(day, is_utc=is_utc)
     if ago := _AGO.fullmatch(text.strip().lower()):
         number, unit = int(ago[1]), ago[2]
         if unit == "h":
             return at - timedelta(hours=number)
-        return _begin(_today(at, is_utc=is_utc) - timedelta(days=number * _DAYS[unit] - 1), is_utc=is_utc)
+        return _start_of(_today(at, is_utc=is_utc) - timedelta(days=number * _DAYS[unit] - 1), is_utc=is_utc)
     moment = datetime.fromisoformat(text.strip())
     return moment.astimezone(UTC) if moment.tzinfo else _in_utc(moment, is_utc=is_utc)
 
 
 def parse_until(text: str, at: datetime, *, is_utc: bool = False) -> datetime:
-    """Return the moment before which something counts: a day means the whole of it, `7d` what was before these days."""
+    """Return the end of a date, in UTC: the end of a day, and the first moment of `7d`."""
     day = _day(text, at, is_utc=is_utc)
     if day is None:
         return parse_since(text, at, is_utc=is_utc)
-    # The next day begins 23 or 25 hours later where clocks are changed.
-    return _begin(day + timedelta(days=1), is_utc=is_utc)
+    # The next day begins 23 or 25 hours later when clocks are changed.
+    return _start_of(day + timedelta(days=1), is_utc=is_utc)
 
 
 def _day(text: str, at: datetime, *, is_utc: bool) -> date | None:
-    """Return the day that a text means, if it means a whole one."""
+    """Return the day in a text; None if it is no whole day."""
     word = text.strip().lower()
     if word in _WORDS:
         return _today(at, is_utc=is_utc) - timedelta(days=_WORDS[word])
@@ -57,10 +57,10 @@ def _day(text: str, at: datetime, *, is_utc: bool) -> date | None:
 
 
 def _today(at: datetime, *, is_utc: bool) -> date:
-    return (at.astimezone(UTC) if is_utc else local(at)).date()
+    return (at.astimezone(UTC) if is_utc else to_local(at)).date()
 
 
-def _begin(day: date, *, is_utc: bool) -> datetime:
+def _start_of(day: date, *, is_utc: bool) -> datetime:
     return _in_utc(datetime.combine(day, time()), is_utc=is_utc)
 
 
@@ -68,23 +68,23 @@ def _in_utc(at: datetime, *, is_utc: bool) -> datetime:
     try:
         # `astimezone` is an hour early for a midnight that clocks skip.
         return at.replace(tzinfo=UTC) if is_utc else datetime.fromtimestamp(at.timestamp(), UTC)
-    except (OverflowError, OSError, ValueError):  # at the edge of the calendar, where a zone may have no time
+    except (OverflowError, OSError, ValueError):  # at the end of the calendar, a zone may have no time
         return at.replace(tzinfo=UTC)
 
 
-def moment_of(text: str | None) -> datetime | None:
-    """Return a time as the archive tells it; None for one that not every zone can tell."""
+def to_datetime(text: str | None) -> datetime | None:
+    """Return a time in the archive; None for one in a year that not every zone has."""
     at = None if text is None else datetime.fromisoformat(text)
     return at if at is None or date.min.year < at.year < date.max.year else None
 
 
-def in_utc(at: datetime) -> datetime:
+def to_utc(at: datetime) -> datetime:
     """Return a time in UTC."""
     return at.astimezone(UTC)
 
 
-def local(at: datetime) -> datetime:
-    """Return a time in this machine's zone; one at the edge of all time, which files may claim, stays as it is."""
+def to_local(at: datetime) -> datetime:
+    """Return a time in local time; one at the end of the calendar, which files may contain, is unchanged."""
     try:
         return at.astimezone()
     except (OverflowError, OSError, ValueError):

@@ -1,8 +1,8 @@
-"""Conversations that match a query, the best first, with the places where it is said.
+"""Search engine: sessions that match a query, the best first, with snippets of their hits.
 
-Every conversation that matches is found, however many are asked for. Tiers follow each other: the ids that were typed,
-messages that hold all words, output that does, names of which words are parts, and sessions that hold each word
-somewhere. A tier is looked for when those before it are exhausted, so that the first matches cost little.
+Every matching session is found, however many are requested. Tiers follow each other: ids, messages with all words,
+tool outputs with all words, parts of names, and words anywhere in the session. A tier is searched when those before it
+are exhausted, so that the first results are fast.
 """
 
 from __future__ import annotations
@@ -11,294 +11,360 @@ from functools import cached_property
 from itertools import islice
 
 from retold.archive.index.reader import TABLES, Conditions, Index, IndexHit
-from retold.archive.index.tokenizer import atoms
-from retold.archive.queries.conditions import register_functions
-from retold.projects.matching import is_meant
-from retold.search.candidates import Candidate, DocumentMatch, in_order
-from retold.search.expression import expression, lone_words, names_with_parts, needs_verifying
+from retold.archive.index.tokenizer import split_runs
+from retold.archive.queries.listing import ids_condition, load_named_sessions, register_functions
+from retold.projects.matching import matches_project
 from retold.search.filters import Filters
-from retold.search.listing import rows_meant
-from retold.search.query import Query
-from retold.search.results import HITS, chained, conversation_of, hit_of, satisfies, shown, telling_text
-from retold.search.scoring import ScoredSessions
-from retold.search.signs import Signs, is_of_signs
-from retold.search.spread_matches import NO_NAMES, HoldingSessions, OutputReading, TooMuchToRead, Unwanted
+from retold.search.query import (
+    NO_NAMES,
+    Clause,
+    Query,
+    find_names_with_parts,
+    is_symbol_query,
+    match_expression,
+    needs_verification,
+    single_words,
+)
+from retold.search.ranking import (
+    MatchingSessions,
+    MessageRanking,
+    ReadBudget,
+    ReadBudgetExceeded,
+    SessionCandidate,
+    SessionMatch,
+    rank_sessions,
+)
+from retold.search.results import (
+    HITS_PER_RESULT,
+    load_hit,
+    load_result,
+    make_safe_snippet,
+    matches_query,
+    select_text,
+)
 
 TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from retold.archive.index.reader import IndexFile
+    from retold.archive.queries.listing import Condition
     from retold.archive.store import Store
+    from retold.search.ranking import Names
     from retold.search.results import Clean, MessageHit, SearchResult
-    from retold.search.spread_matches import Names
 
 
-SHOWN_AT_LENGTH = 3
-"""Conversations of which several places are shown; of the others, the best."""
-SHORTEST_ID, MOST_NAMED = 6, 5
-FEW = 100
-"""Above this limit, all outputs are read to verify a phrase."""
-MOST_READ = 60
-"""Documents of output that are read for fewer."""
+RESULTS_IN_DETAIL = 3
+"""Results with several hits; the others have their best hit only."""
+SHORTEST_ID, MOST_ID_MATCHES = 6, 5
+THOROUGH_LIMIT = 100
+"""Results above which all outputs are read to verify a phrase."""
+OUTPUTS_READ = 60
+"""Outputs that are read to verify a phrase for fewer results."""
+_TIER_FACTOR = 0.5
+"""The factor between the scores of a tier and those of the tier before."""
 
 
 class Search:
-    """One question to the archive."""
+    """A query to the archive, with filters."""
 
-    patience: float | None = None
-    """Seconds after which a search for signs ends with what it has found."""
+    symbol_timeout: float | None = None
+    """Seconds after which a search for symbols ends with the results so far."""
 
     def __init__(
         self,
         record: Store,
         query: Query,
-        wanted: Filters,
+        filters: Filters,
         index: Index | None = None,
         clean: Clean | None = None,
     ) -> None:
-        """Take what is asked for; what is shown of a text is cleaned before it is cut out, if there is something to clean with."""
-        self._record, self._asked, self._wanted = record, query, wanted
+        """Take the query; `clean` removes secrets from the text of snippets."""
+        self._record, self._full_query, self._filters, self._clean = record, query, filters, clean
         self.query = Query(tuple([clause for clause in query.clauses if not clause.is_negated]), query.fields)
-        self._index = index or Index(record, is_meant)
-        self._clean = clean
-        self._unwanted = Unwanted(self._index, query)
-        self._names_found: dict[str, list[str]] | None = None
-        self._reading = OutputReading(MOST_READ)
-        self._are_signs_read = True
+        self._index = index or Index(record, matches_project)
+        self._excluded = ExcludedTerms(self._index, query)
+        self._budget = ReadBudget(OUTPUTS_READ)
+        self._has_all_symbols = True
 
     @cached_property
     def _conditions(self) -> Conditions:
         """Conditions for sessions and messages, including that the session holds no excluded word."""
-        return Conditions([*self._wanted.sessions, *self._unwanted.conditions()], self._wanted.messages)
+        return Conditions([*self._filters.sessions, *self._excluded.conditions()], self._filters.messages)
+
+    @cached_property
+    def _names(self) -> dict[str, list[str]]:
+        """The names in the index of which a word of the query is a part, by word."""
+        return find_names_with_parts(self._index, single_words(self.query))
 
     @property
     def is_complete(self) -> bool:
-        """Whether no session was left out because too much has to be read to be sure that it matches."""
-        return self._are_signs_read and not self._reading.put_off
+        """Whether no session was left out because verifying it requires too many reads."""
+        return self._has_all_symbols and not self._budget.backlog
 
-    def conversations(self, limit: int) -> Iterator[SearchResult]:
-        """Yield the best conversations, the best first: those whose id was typed before all others."""
-        return self.told(islice(self.matches(limit), limit))
+    def find(self, limit: int) -> Iterator[SearchResult]:
+        """Yield the best results, the best first."""
+        return self.load_results(islice(self.find_matches(limit), limit))
 
-    def told(self, matches: Iterable[DocumentMatch]) -> Iterator[SearchResult]:
-        """Yield conversations with the places where it is said."""
-        for place, match in enumerate(matches):
-            hits = list(self._hits(match.docs(HITS if place < SHOWN_AT_LENGTH else 1)))
-            conversation = conversation_of(self._record, match.session, match.score, hits)
-            if conversation is not None:
-                yield conversation
+    def load_results(self, matches: Iterable[SessionMatch]) -> Iterator[SearchResult]:
+        """Yield the results of matches; a session that is gone from the archive is left out."""
+        for number, match in enumerate(matches):
+            most = HITS_PER_RESULT if number < RESULTS_IN_DETAIL else 1
+            hits = list(self._load_hits(match.load_documents(most)))
+            result = load_result(self._record, match.session, match.score, hits)
+            if result is not None:
+                yield result
 
-    def matches(
+    def find_matches(
         self, limit: int | None = None, *, is_thorough: bool | None = None
-    ) -> Iterator[DocumentMatch]:
-        """Yield matching sessions: first those with all words in one message, then in one tool output, and so on.
+    ) -> Iterator[SessionMatch]:
+        """Yield matching sessions, tier by tier; this is faster if at most `limit` are taken, in the same order.
 
-        The order is the same however many are taken; it is quicker where not more than a limit are. The last ones are
-        those of which too much has to be read to be sure that a phrase stands in the output of a tool: only a thorough
-        search reads it, as one without a limit, or with a high one, is.
+        Sessions come last if too many outputs must be read to verify a phrase in them. Only a thorough search reads
+        these, which is the default without a limit and with a high one.
         """
         if not self.query.terms:
-            return self._allowed([self._unasked()])
-        if is_of_signs(self.query):
-            return self._allowed([self._signs()])
-        self._reading = OutputReading(MOST_READ)
-        tiers = [self._named(), self._said(limit), self._passed(), self._by_names(), self._scattered()]
-        if (limit is None or limit > FEW) if is_thorough is None else is_thorough:
-            tiers.append(self._put_off())
-        return self._allowed(tiers)
+            return self._chain([self._find_newest()])
+        if is_symbol_query(self.query):
+            return self._chain([self._find_symbols()])
+        self._budget = ReadBudget(OUTPUTS_READ)
+        tiers = [
+            self._find_by_id(),
+            self._find_in_messages(limit),
+            self._find_documents(tables=("output",)),
+            self._find_by_name_parts(),
+            self._find_anywhere(),
+        ]
+        if (limit is None or limit > THOROUGH_LIMIT) if is_thorough is None else is_thorough:
+            tiers.append(self._find_in_backlog())
+        return self._chain(tiers)
 
-    def near(self, limit: int) -> Iterator[DocumentMatch]:
-        """Yield sessions with this id, then those with all words in one message."""
-        return (
-            self.matches(limit)
-            if is_of_signs(self.query)
-            else self._allowed([self._named(), self._said(limit)])
-        )
+    def find_in_messages(self, limit: int) -> Iterator[SessionMatch]:
+        """Yield the sessions of the first two tiers: by id, and with all words in one message."""
+        if is_symbol_query(self.query):
+            return self.find_matches(limit)
+        return self._chain([self._find_by_id(), self._find_in_messages(limit)])
 
-    def latest(self) -> Iterator[DocumentMatch]:
-        """Yield sessions with all words in one message, those with most such messages first.
+    def find_recent(self) -> Iterator[SessionMatch]:
+        """Yield sessions by the number of their messages with all words and by recency.
 
-        Recent sessions weigh more. No message is scored, so this is quick for common words, too.
+        No message is scored, so this is fast for frequent words, too.
         """
-        holding = HoldingSessions(self._index, self.query, self._conditions, tables=("said",))
-        return in_order(holding.candidates())
+        return self._find_documents(tables=("said",))
 
-    def _allowed(self, tiers: Iterable[Iterator[DocumentMatch]]) -> Iterator[DocumentMatch]:
-        """Leave out sessions with excluded text that only reading can find."""
-        if self._unwanted.is_sure:
-            return chained(tiers)
+    def _chain(self, tiers: Iterable[Iterator[SessionMatch]]) -> Iterator[SessionMatch]:
+        """Yield the matches of tiers in sequence, without sessions that hold excluded text that only reading finds."""
+        if self._excluded.is_exact:
+            return chain_tiers(tiers)
         known: dict[int, bool] = {}
-        return chained(self._without_unwanted(tier, known) for tier in tiers)
+        return chain_tiers(self._without_excluded(tier, known) for tier in tiers)
 
-    def _without_unwanted(
-        self, tier: Iterable[DocumentMatch], known: dict[int, bool]
-    ) -> Iterator[DocumentMatch]:
-        """Yield the sessions of one tier that hold no excluded text; each session is examined once in all tiers."""
+    def _without_excluded(
+        self, tier: Iterable[SessionMatch], known: dict[int, bool]
+    ) -> Iterator[SessionMatch]:
+        """Yield the sessions of a tier without excluded text; `known` has those that were read for earlier tiers."""
         for match in tier:
             if match.session not in known:
-                known[match.session] = any(map(self._unwanted.is_in, match.docs(1)))
+                known[match.session] = any(map(self._excluded.is_in, match.load_documents(1)))
             if not known[match.session]:
                 yield match
 
-    def _signs(self) -> Iterator[DocumentMatch]:
-        """Yield the sessions with signs that are no words, the newest first."""
-        signs = Signs(self._record, self._index, self.query, self._conditions)
-        for docs in signs.found(self.patience):
-            yield DocumentMatch(docs[0].session, 1.0, docs[0].ended_at, lambda most, docs=docs: docs[:most])  # type: ignore[misc]
-        self._are_signs_read = signs.is_complete
+    def _find_symbols(self) -> Iterator[SessionMatch]:
+        """Yield the sessions with symbols, the newest first."""
+        from retold.search.text_scan import SymbolSearch  # a search for words does not need it
 
-    def _unasked(self) -> Iterator[DocumentMatch]:
-        """Yield the conversations when a query has nothing but fields and exclusions, the newest first."""
-        conditions = self._conditions  # looked up here, and not by the threads of several files
-        found = self._index.at_once(lambda file: file.beginnings(conditions))
-        yield from in_order(
-            Candidate(one.shard, one.told, 1.0, lambda most, one=one: [one][:most])  # type: ignore[misc]
-            for one in found
+        search = SymbolSearch(self._record, self._index, self.query, self._conditions)
+        for hits in search.find(self.symbol_timeout):
+            yield SessionMatch(hits[0].session, 1.0, hits[0].ended_at, lambda most, hits=hits: hits[:most])  # type: ignore[misc]
+        self._has_all_symbols = search.is_complete
+
+    def _find_newest(self) -> Iterator[SessionMatch]:
+        """Yield the sessions of a query with nothing but fields and exclusions, the newest first."""
+        conditions = self._conditions  # loaded here, and not in the threads of several files
+        hits = self._index.ask_all(lambda file: file.load_first_documents(conditions))
+        yield from rank_sessions(
+            SessionCandidate(hit.shard, hit.entry_id, 1.0, lambda most, hit=hit: [hit][:most])  # type: ignore[misc]
+            for hit in hits
         )
 
-    def _named(self) -> Iterator[DocumentMatch]:
-        """Yield the sessions whose key or id begins with what was typed, if it is long enough to be meant so.
+    def _find_by_id(self) -> Iterator[SessionMatch]:
+        """Yield the sessions whose key or id begins with the only term, if that is long enough to be one.
 
         The filters apply here too: an id gives no access to a hidden session.
         """
-        terms = self.query.terms
-        if (
-            len(terms) == 1
-            and not self.query.fields
-            and not self._unwanted
-            and len(terms[0].text) >= SHORTEST_ID
-        ):
-            register_functions(self._record.connection, is_meant)
-            found = rows_meant(self._record, terms[0].text, self._wanted.sessions)
-            yield from (DocumentMatch(number, 1.0, None, lambda _: []) for number, *_ in found[:MOST_NAMED])
+        terms, fields = self.query.terms, self.query.fields
+        if len(terms) == 1 and not fields and not self._excluded and len(terms[0].text) >= SHORTEST_ID:
+            register_functions(self._record.connection, matches_project)
+            rows = load_named_sessions(self._record, terms[0].text, self._filters.sessions)
+            yield from (
+                SessionMatch(session, 1.0, None, lambda _: []) for session, *_ in rows[:MOST_ID_MATCHES]
+            )
 
-    def _said(self, limit: int | None) -> Iterator[DocumentMatch]:
-        """Yield the sessions with a message in which all words stand."""
-        return ScoredSessions(self._index, self.query, self._conditions).matches(limit)
+    def _find_in_messages(self, limit: int | None) -> Iterator[SessionMatch]:
+        """Yield the sessions with all words in one message."""
+        return MessageRanking(self._index, self.query, self._conditions).find(limit)
 
-    def _passed(self) -> Iterator[DocumentMatch]:
-        """Yield sessions with all words in one tool output."""
-        holding = HoldingSessions(
-            self._index, self.query, self._conditions, tables=("output",), reading=self._reading
-        )
-        yield from in_order(holding.candidates(), put_off=self._reading.put_off)
+    def _find_documents(
+        self, names: Names = NO_NAMES, tables: Sequence[str] = TABLES
+    ) -> Iterator[SessionMatch]:
+        """Yield the sessions with all words in one document of some tables."""
+        sessions = MatchingSessions(self._index, self.query, self._conditions, names, tables, self._budget)
+        yield from rank_sessions(sessions.candidates(), backlog=self._budget.backlog)
 
-    def _by_names(self) -> Iterator[DocumentMatch]:
-        """Yield the sessions in which names have words as their parts."""
-        names = self._names()
-        if names:
-            holding = HoldingSessions(self._index, self.query, self._conditions, names, reading=self._reading)
-            yield from in_order(holding.candidates(), put_off=self._reading.put_off)
+    def _find_by_name_parts(self) -> Iterator[SessionMatch]:
+        """Yield the sessions in which words are parts of names, as `timeZone`."""
+        if self._names:
+            yield from self._find_documents(self._names)
 
-    def _scattered(self) -> Iterator[DocumentMatch]:
-        """Yield the sessions that hold all words, each wherever it is said; the rarest word leads to them."""
-        # Signs beside words are not searched.
-        sought = [one for one in self.query.clauses if any(atoms(term.text) for term in one.alternatives)]
-        if len(sought) < 2:  # noqa: PLR2004 - one is found in one message
+    def _find_anywhere(self) -> Iterator[SessionMatch]:
+        """Yield the sessions that hold all words in any of their documents; the rarest word gives the candidates."""
+        # Symbols next to words are not searched.
+        clauses = [
+            one for one in self.query.clauses if any(split_runs(term.text) for term in one.alternatives)
+        ]
+        if len(clauses) < 2:  # noqa: PLR2004 - a single word is in one document
             return
-        queries = [Query((one,), self.query.fields) for one in sought]
-        names = self._names()
-        rarest, *others = sorted(
-            [
-                HoldingSessions(
-                    self._index,
-                    query,
-                    self._conditions,
-                    {word: names[word] for word in lone_words(query) if word in names},
-                    reading=self._reading,
-                )
-                for query in queries
-            ],
-            key=HoldingSessions.frequency,
-        )
-        joined = (_Joined(one, others) for one in rarest.candidates())
-        candidates = (Candidate(one.file, one.told, one.most, one.docs, one.weigh) for one in joined)
-        yield from in_order(candidates, put_off=self._reading.put_off)
+        words = []
+        for query in [Query((clause,), self.query.fields) for clause in clauses]:
+            names = {word: self._names[word] for word in single_words(query) if word in self._names}
+            words.append(MatchingSessions(self._index, query, self._conditions, names, budget=self._budget))
+        rarest, *others = sorted(words, key=MatchingSessions.frequency)
+        candidates = (_join_words(candidate, others) for candidate in rarest.candidates())
+        yield from rank_sessions(candidates, backlog=self._budget.backlog)
 
-    def _put_off(self) -> Iterator[DocumentMatch]:
-        """Yield the sessions of which too much had to be read before."""
-        put_off, self._reading.put_off = self._reading.put_off, []
-        self._reading.unbound()
-        # Several tiers put the same session off. The last tier asks for least.
-        yield from in_order({(one.file, one.told): one for one in put_off}.values())
+    def _find_in_backlog(self) -> Iterator[SessionMatch]:
+        """Yield the sessions that exceeded the budget of reads."""
+        backlog, self._budget.backlog = self._budget.backlog, []
+        self._budget.remove_limit()
+        # Of several candidates of one session, the last one is of the tier with the weakest condition.
+        yield from rank_sessions({(one.file, one.entry_id): one for one in backlog}.values())
 
-    def within(self, key: str, most: int) -> Iterator[tuple[int, MessageHit]]:
-        """Yield where in one session it is said or went by, in its order, each with the place in its timeline.
+    def find_in_session(self, key: str, most: int) -> Iterator[tuple[int, MessageHit]]:
+        """Yield the hits in one session, in the order of its timeline, each with its seq.
 
-        Here a message that holds what is excluded is left out, and not the session.
+        Here a message with excluded text is left out, and not the session.
         """
-        found = self._held_in(key, most, NO_NAMES) or self._held_in(key, most, self._names())
-        ordered = sorted(found, key=lambda one: (one.seq, one.place or 0))[:most]
-        for one, hit in zip(ordered, self._hits(ordered), strict=True):
-            yield one.seq, hit
+        hits = self._find_hits(key, most, NO_NAMES) or self._find_hits(key, most, self._names)
+        ordered = sorted(hits, key=lambda hit: (hit.seq, hit.position or 0))[:most]
+        for hit, message_hit in zip(ordered, self._load_hits(ordered), strict=True):
+            yield hit.seq, message_hit
 
-    def _held_in(self, key: str, most: int, names: Names) -> list[IndexHit]:
-        """Return the documents of one session; what is said of it as a whole has no place in it."""
-        found: list[IndexHit] = []
-        conditions = Conditions(self._wanted.sessions, self._wanted.messages)
-        if is_of_signs(self.query):
-            documents = (one for file in self._index.files for one in file.documents_of(key, conditions))
-            return [one for one in documents if one.seq >= 0 and self._fits(one)]
+    def _find_hits(self, key: str, most: int, names: Names) -> list[IndexHit]:
+        """Return the matching documents of one session, except for those that have no seq."""
+        hits: list[IndexHit] = []
+        conditions = Conditions(self._filters.sessions, self._filters.messages)
+        if is_symbol_query(self.query):
+            every = (hit for file in self._index.files for hit in file.load_documents_by_key(key, conditions))
+            return [hit for hit in every if hit.seq >= 0 and self._verify(hit)]
         for table, has_positions in zip(TABLES, (True, False), strict=True):
-            match = expression(self._asked, has_positions=has_positions, names=names)
+            match = match_expression(self._full_query, has_positions=has_positions, names=names)
             for file in self._index.files if match else ():
-                held = file.within(table, match or "", key, conditions, most)
-                is_sure = has_positions or not needs_verifying(self._asked)
-                found += held if is_sure else filter(self._fits, held)
-        return [one for one in found if one.seq >= 0]
+                of_file = file.load_matches_by_key(table, match or "", key, conditions, most)
+                is_exact = has_positions or not needs_verification(self._full_query)
+                hits += of_file if is_exact else filter(self._verify, of_file)
+        return [hit for hit in hits if hit.seq >= 0]
 
-    def _names(self) -> dict[str, list[str]]:
-        """Return the names of which the words of the query are parts."""
-        if self._names_found is None:
-            self._names_found = names_with_parts(self._index, lone_words(self.query))
-        return self._names_found
+    def _verify(self, hit: IndexHit) -> bool:
+        """Return whether the text of a document matches the whole query."""
+        return matches_query("\n".join(hit.texts()), self._full_query)
 
-    def _fits(self, found: IndexHit) -> bool:
-        """Tell whether a document has what was asked for, and nothing that is excluded."""
-        return satisfies("\n".join(found.texts()), self._asked)
-
-    def _hits(self, docs: Sequence[IndexHit]) -> Iterator[MessageHit]:
-        for one in docs:
-            yield hit_of(self._record, one, shown(*telling_text(one, self.query), self.query, self._clean))
+    def _load_hits(self, hits: Sequence[IndexHit]) -> Iterator[MessageHit]:
+        for hit in hits:
+            snippet = make_safe_snippet(*select_text(hit, self.query), self.query, self._clean)
+            yield load_hit(self._record, hit, snippet)
 
 
-class _Joined:
-    """A session that holds the rarest word, and maybe the others."""
+def _join_words(candidate: SessionCandidate, others: Sequence[MatchingSessions]) -> SessionCandidate:
+    """Return a session with the rarest word as a candidate that must hold the other words, too."""
+    file, entry_id = candidate.file, candidate.entry_id
 
-    __slots__ = ("_others", "_rarest")
-
-    def __init__(self, rarest: Candidate, others: Sequence[HoldingSessions]) -> None:
-        self._rarest, self._others = rarest, others
-
-    @property
-    def file(self) -> IndexFile:
-        """The file of the index."""
-        return self._rarest.file
-
-    @property
-    def told(self) -> int:
-        """The session's id there."""
-        return self._rarest.told
-
-    @property
-    def most(self) -> float:
-        """What it may be worth."""
-        return self._rarest.most
-
-    def weigh(self) -> float | None:
-        """Return what it is worth; 0 if it does not hold all words, None if too much would have to be read."""
+    def compute_score() -> float | None:
         try:
-            if not all(other.is_in(self.file, self.told) for other in self._others):
+            if not all(other.has_match(file, entry_id) for other in others):
                 return 0.0
-        except TooMuchToRead:
+        except ReadBudgetExceeded:
             return None
-        return self._rarest.most if self._rarest.weigh is None else self._rarest.weigh()
+        return candidate.max_score if candidate.compute_score is None else candidate.compute_score()
 
-    def docs(self, most: int) -> list[IndexHit]:
-        """Return a document for each word, as far as so many are wanted."""
-        found = self._rarest.docs(1)
-        for other in self._others:
-            if len(found) < most:
-                found += other.docs_within(self.file, self.told, 1)
-        return found
+    def load_documents(most: int) -> list[IndexHit]:
+        hits = candidate.load_documents(1)
+        for other in others:
+            if len(hits) < most:
+                hits += other.load_documents(file, entry_id, 1)
+        return hits
+
+    return SessionCandidate(file, entry_id, candidate.max_score, load_documents, compute_score)
+
+
+def chain_tiers(tiers: Iterable[Iterator[SessionMatch]]) -> Iterator[SessionMatch]:
+    """Yield the matches of tiers in sequence, each session once, with 1 as the best score.
+
+    A match of one tier has a lower score than all matches of the tiers before.
+    """
+    known: set[int] = set()
+    bound = lowest = 1.0
+    for tier in tiers:
+        best = 0.0
+        for match in tier:
+            if match.session not in known:
+                known.add(match.session)
+                best = best or match.score
+                lowest = bound * match.score / best
+                yield SessionMatch(match.session, lowest, match.ended_at, match.load_documents)
+        bound = lowest * _TIER_FACTOR if known else 1.0
+
+
+class ExcludedTerms:
+    """The words, phrases and symbols that a query excludes."""
+
+    def __init__(self, index: Index, query: Query) -> None:
+        self._index = index
+        self._queries = [
+            Query((Clause(clause.alternatives, is_negated=False),), ())
+            for clause in query.clauses
+            if clause.is_negated
+        ]
+        self._inexact = [one for one in self._queries if needs_verification(one) or is_symbol_query(one)]
+        """Exclusions that the index cannot decide: phrases in outputs, and symbols."""
+
+    def __bool__(self) -> bool:
+        return bool(self._queries)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the conditions decide everything."""
+        return not self._inexact
+
+    def conditions(self) -> list[Condition]:
+        """Return the condition that a session holds no excluded text, as far as the index can decide."""
+        if not self._queries:
+            return []
+        words = {word for query in self._queries for word in single_words(query)}
+        names = find_names_with_parts(self._index, words)
+        expressions = [
+            (table, match)
+            for query in self._queries
+            for table in TABLES
+            if table == "said" or not needs_verification(query)
+            if (match := match_expression(query, has_positions=table == "said", names=names)) is not None
+        ]
+        sessions = self._index.ask_all(
+            lambda file: [
+                session
+                for table, match in expressions
+                for session in file.load_session_ids_with(table, match)
+            ]
+        )
+        return [ids_condition(sorted(set(sessions))).negated()] if sessions else []
+
+    def is_in(self, hit: IndexHit) -> bool:
+        """Return whether the session of a document holds excluded text that the index cannot decide."""
+        return any(self._holds(hit, query) for query in self._inexact)
+
+    @staticmethod
+    def _holds(hit: IndexHit, query: Query) -> bool:
+        match = match_expression(query, has_positions=False)
+        if match is None:
+            documents = hit.shard.load_documents(hit.entry_id, Conditions([], []))
+        else:
+            documents = hit.shard.load_matches("output", match, hit.entry_id)
+        return any(matches_query("\n".join(one.texts()), query) for one in documents)

@@ -1,4 +1,4 @@
-"""By what conversations can be narrowed down: each value with how many there are of it, under whatever else was chosen."""
+"""Facets: the values by which conversations can be filtered, with counts under the other filters."""
 
 from __future__ import annotations
 
@@ -9,159 +9,167 @@ from functools import cached_property
 
 import msgspec
 
-from retold.archive.queries.conditions import Condition, register_functions
-from retold.archive.queries.facets import joined_rows, model_rows, own_rows, span_counts, tool_rows
-from retold.archive.queries.listing import among, count_of, session_ids
-from retold.archive.queries.reports import of_project
+from retold.archive.queries.facets import (
+    count_by_joined_column,
+    count_by_models,
+    count_by_own_columns,
+    count_by_span,
+    count_by_tool,
+)
+from retold.archive.queries.listing import (
+    Condition,
+    count_selected,
+    ids_condition,
+    load_session_ids,
+    register_functions,
+)
+from retold.archive.queries.reports import project_condition
 from retold.archive.store import Store
-from retold.projects.matching import is_meant
-from retold.search.filters import FILTERS, Filters, moment
-from retold.search.report_query import UNKNOWN
+from retold.projects.matching import UNKNOWN, matches_project
+from retold.search.filters import FILTERS, Filters, parse_moment
 
-MOST = 40
-"""Values of one facet that are told; whoever means another one types it."""
+MOST_VALUES = 40
+"""Values of one facet that are shown. Others can be typed."""
 DATES = ("since", "until")
 _OWN = ("agent", "status", "project")
 _ORDER = ("agent", "project", "model", "tool", "status", "tag", "home")
 _FIRST, _LAST = "0000", "9999"
-"""What sorts before and behind every time."""
+"""Texts that sort before and after every time."""
 
 
-class Value(msgspec.Struct, frozen=True):
-    """What conversations have in common."""
+class FacetValue(msgspec.Struct, frozen=True):
+    """A value of a filter, with the number of its conversations."""
 
     value: str
-    """As a filter means it."""
     count: int
     root: str | None = None
-    """Of a project."""
+    """The root of a project."""
 
 
 class Facet(msgspec.Struct, frozen=True):
-    """The values of one kind, those of most conversations first."""
+    """The values of one filter, those with most conversations first."""
 
     name: str
-    values: tuple[Value, ...]
+    values: tuple[FacetValue, ...]
 
 
 class Facets:
-    """Conversations, and filters that narrow them down, each by one value."""
+    """The facets of conversations, under filters with one value each."""
 
     def __init__(self, record: Store, base: Sequence[Condition], filters: Mapping[str, str]) -> None:
-        """Take what holds of all conversations that are looked at; raises ValueError for a date that is none."""
+        """Take the conditions of all conversations, and the filters; raise ValueError for a wrong date."""
         self._record, self._base = record, list(base)
         self._filters = {
-            name: conditions_of({name: value}) for name, value in filters.items() if name in FILTERS
+            name: filter_conditions({name: value}) for name, value in filters.items() if name in FILTERS
         }
         self._known: dict[tuple[str, ...], list[Condition]] = {}
-        register_functions(record.connection, is_meant)
+        register_functions(record.connection, matches_project)
 
     @cached_property
     def count(self) -> int:
-        """How many there are under all filters."""
-        return count_of(self._record, self.all)
+        """The number of conversations under all filters."""
+        return count_selected(self._record, self.all)
 
     @property
     def all(self) -> list[Condition]:
-        """What holds under all filters."""
+        """The conditions of all filters."""
         return self._without(())
 
     def _without(self, names: Sequence[str]) -> list[Condition]:
-        """Return what holds under the other filters: asked once, for many counts."""
+        """Return the conditions of the other filters; the sessions are selected once for many counts."""
         others = tuple(name for name in self._filters if name not in names)
         if not others:
             return self._base
         if others not in self._known:
             chosen = [one for name in others for one in self._filters[name]]
-            self._known[others] = [among(session_ids(self._record, [*self._base, *chosen]))]
+            self._known[others] = [ids_condition(load_session_ids(self._record, [*self._base, *chosen]))]
         return self._known[others]
 
-    def facets(self) -> list[Facet]:
-        """Return all that there is to choose from."""
+    def load_facets(self) -> list[Facet]:
+        """Return all facets that have values."""
         plain = self._own(())
-        found = {name: self._own((name,))[name] if name in self._filters else plain[name] for name in _OWN}
-        found["model"] = _models(model_rows(self._record, self._without(("model",))))
+        values = {name: self._own((name,))[name] if name in self._filters else plain[name] for name in _OWN}
+        values["model"] = _models(count_by_models(self._record, self._without(("model",))))
         tools: Counter[str] = Counter()
-        for tool, count in tool_rows(self._record, self._without(("tool",))):
+        for tool, count in count_by_tool(self._record, self._without(("tool",))):
             tools[tool] += count
-        found["tool"] = [Value(tool, count) for tool, count in tools.items()]
+        values["tool"] = [FacetValue(tool, count) for tool, count in tools.items()]
         for name in ("tag", "home"):
-            rows = joined_rows(self._record, name, self._without((name,)))
-            found[name] = [Value(value, count) for value, count in rows]
-        return [Facet(name, _most(found[name])) for name in _ORDER if found[name]]
+            rows = count_by_joined_column(self._record, name, self._without((name,)))
+            values[name] = [FacetValue(value, count) for value, count in rows]
+        return [Facet(name, _select_most(values[name])) for name in _ORDER if values[name]]
 
-    def spans(self, spans: Sequence[Mapping[str, str]]) -> list[int]:
-        """Return how many conversations there are in times, each given as filters give it."""
-        return span_counts(self._record, self._without(DATES), [_moments(span) for span in spans])
+    def count_spans(self, spans: Sequence[Mapping[str, str]]) -> list[int]:
+        """Return the number of conversations in each time, given by its filters."""
+        return count_by_span(self._record, self._without(DATES), [_moments(span) for span in spans])
 
-    def _own(self, without: Sequence[str]) -> dict[str, list[Value]]:
+    def _own(self, without: Sequence[str]) -> dict[str, list[FacetValue]]:
         counts: dict[str, Counter[tuple[str, str | None]]] = {name: Counter() for name in _OWN}
-        for agent, status, root, native_key, project_hash, count in own_rows(
+        for agent, status, root, native_key, project_hash, count in count_by_own_columns(
             self._record, self._without(without)
         ):
             counts["agent"][agent, None] += count
             counts["status"][status, None] += count
             counts["project"][root or project_hash or native_key or UNKNOWN, root] += count
         return {
-            name: [Value(value, count, root) for (value, root), count in told.items()]
-            for name, told in counts.items()
+            name: [FacetValue(value, count, root) for (value, root), count in of_name.items()]
+            for name, of_name in counts.items()
         }
 
 
-def conditions_of(filters: Mapping[str, str]) -> list[Condition]:
-    """Return what filters ask of sessions; raises ValueError for a date that is none.
+def filter_conditions(filters: Mapping[str, str]) -> list[Condition]:
+    """Return the conditions of filters on sessions; raise ValueError for a wrong date.
 
-    A project that is called unknown here is that of sessions of which nothing tells where they were.
+    The project `unknown` is that of sessions without any evidence of their folder.
     """
-    wanted = Filters()
+    parsed = Filters()
     for name, value in filters.items():
         if (name, value) == ("project", UNKNOWN):
-            wanted.sessions.append(of_project(None))
+            parsed.sessions.append(project_condition(None))
             continue
         try:
-            wanted.add(name, value, in_messages=False)
+            parsed.add(name, value, in_messages=False)
         except OverflowError as error:
             raise ValueError(value) from error
-    return wanted.sessions
+    return parsed.sessions
 
 
-def _models(rows: Iterable[tuple[str, int]]) -> list[Value]:
-    """Return models as the filter means them: by a part of their name, so that one may count for another too."""
-    told = [(json.loads(models), count) for models, count in rows]
-    names = {model for models, _ in told for model in models}
+def _models(rows: Iterable[tuple[str, int]]) -> list[FacetValue]:
+    """Return the models. A filter matches a part of a name, so that a session may count for several."""
+    pairs = [(json.loads(models), count) for models, count in rows]
     return [
-        Value(
+        FacetValue(
             name,
-            sum(count for models, count in told if any(name.lower() in model.lower() for model in models)),
+            sum(count for models, count in pairs if any(name.lower() in model.lower() for model in models)),
         )
-        for name in names
+        for name in {model for models, _ in pairs for model in models}
     ]
 
 
-def _most(values: Iterable[Value]) -> tuple[Value, ...]:
-    return tuple(sorted(values, key=lambda one: (-one.count, one.value))[:MOST])
+def _select_most(values: Iterable[FacetValue]) -> tuple[FacetValue, ...]:
+    return tuple(sorted(values, key=lambda one: (-one.count, one.value))[:MOST_VALUES])
 
 
 def _moments(span: Mapping[str, str]) -> tuple[str, str]:
     since, until = span.get("since"), span.get("until")
     return (
-        moment("after", since) if since else _FIRST,
-        moment("before", until) if until else _LAST,
+        parse_moment("after", since) if since else _FIRST,
+        parse_moment("before", until) if until else _LAST,
     )
 
 
-class Extent(msgspec.Struct, frozen=True):
-    """Names with how many there are of each, the most first."""
+class SessionCounts(msgspec.Struct, frozen=True):
+    """The numbers of sessions by project and by agent, the highest first."""
 
     projects: tuple[tuple[str, int], ...]
     agents: tuple[tuple[str, int], ...]
 
 
-def extent(record: Store, conditions: Iterable[Condition]) -> Extent:
-    """Return how much there is of which conditions hold."""
+def count_projects_and_agents(record: Store, conditions: Iterable[Condition]) -> SessionCounts:
+    """Return the numbers of sessions that meet conditions."""
     projects: Counter[str] = Counter()
     agents: Counter[str] = Counter()
-    for agent, _, root, native_key, project_hash, count in own_rows(record, conditions):
+    for agent, _, root, native_key, project_hash, count in count_by_own_columns(record, conditions):
         projects[root or native_key or project_hash or UNKNOWN] += count
         agents[agent] += count
-    return Extent(tuple(projects.most_common()), tuple(agents.most_common()))
+    return SessionCounts(tuple(projects.most_common()), tuple(agents.most_common()))

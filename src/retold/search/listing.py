@@ -1,4 +1,4 @@
-"""Sessions in the order in which people look for them."""
+"""Lists of sessions and projects, scopes, and messages about unknown names."""
 
 from __future__ import annotations
 
@@ -6,31 +6,28 @@ import os
 import re
 from collections import defaultdict
 
-from retold.archive.queries.conditions import (
+from retold.archive.queries.facets import NAME_QUERIES, load_name_rows
+from retold.archive.queries.listing import (
     CONVERSATIONS,
     NOT_BELOW_OTHERS,
     TOOL_KINDS,
-    of_key,
+    key_condition,
+    load_heading_rows,
+    load_named_sessions,
+    load_project_rows,
+    load_session_rows,
+    load_summaries,
+    load_titles,
     register_functions,
 )
-from retold.archive.queries.facets import NAMED, name_rows
-from retold.archive.queries.listing import (
-    heading_rows,
-    project_rows,
-    rows_named,
-    session_rows,
-    summary_texts,
-    titles,
-)
-from retold.projects.matching import ORDER, closeness, is_meant, last_name
+from retold.projects.matching import EVIDENCE_ORDER, folder_name, matches_project, name_rank
 
 TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from retold.archive.queries.conditions import Condition
-    from retold.archive.queries.listing import SessionRow
+    from retold.archive.queries.listing import Condition, SessionRow
     from retold.archive.store import Store
     from retold.search.filters import Filters
 
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Heading:
-    """A session as one line shows it."""
+    """A session as one line of a list."""
 
     __slots__ = ("ended_at", "hash", "key", "native_key", "root", "title")
 
@@ -56,71 +53,57 @@ class Heading:
 
     @property
     def project(self) -> str:
-        """What tells its project from all others; sessions without any project share an empty one."""
+        """Identifies the project; empty for sessions without one."""
         return self.hash or self.root or self.native_key or ""
 
 
-def listed(
-    record: Store, wanted: Filters, limit: int | None = None, *, every_kind: bool = False
+def list_sessions(
+    record: Store, filters: Filters, limit: int | None = None, *, every_kind: bool = False
 ) -> list[SessionRow]:
-    """Return the matching conversations, the newest first; with `every_kind` all sessions, subagents too."""
-    return session_rows(record, _meant(record, wanted, every_kind=every_kind), limit)
+    """Return the selected conversations, the newest first; with `every_kind` all sessions, subagents too."""
+    return load_session_rows(record, _conditions(record, filters, every_kind=every_kind), limit)
 
 
-def listed_keys(record: Store, wanted: Filters) -> list[str]:
-    """Return the keys of the sessions that a list shows, the newest first."""
-    return [key for key, _ in titles(record, _meant(record, wanted, every_kind=False))]
+def list_keys(record: Store, filters: Filters) -> list[str]:
+    """Return the keys of the selected conversations, the newest first."""
+    return [key for key, _ in load_titles(record, _conditions(record, filters, every_kind=False))]
 
 
-def outlines(record: Store, wanted: Filters, limit: int | None = None) -> Iterator[str]:
-    """Yield the JSON form of the sessions that a list shows, the newest first."""
-    return summary_texts(record, _meant(record, wanted, every_kind=False), limit)
+def list_titles(record: Store, filters: Filters) -> list[tuple[str, str | None]]:
+    """Return key and title of the selected sessions of every kind; subagents only if their parent is missing."""
+    return load_titles(record, [*_conditions(record, filters, every_kind=True), NOT_BELOW_OTHERS])
 
 
-def titled(record: Store, wanted: Filters) -> list[tuple[str, str | None]]:
-    """Return key and title of all meant sessions of whatever kind; subagents only where their parent is not there."""
-    return titles(record, [*_meant(record, wanted, every_kind=True), NOT_BELOW_OTHERS])
+def list_headings(record: Store, filters: Filters) -> list[Heading]:
+    """Return the selected sessions of every kind; subagents only if their parent is missing."""
+    conditions = [*_conditions(record, filters, every_kind=True), NOT_BELOW_OTHERS]
+    return [Heading(*row) for row in load_heading_rows(record, conditions)]
 
 
-def headings(record: Store, wanted: Filters) -> list[Heading]:
-    """Return the sessions of every kind that match; subagents only where their parent is not there."""
-    conditions = [*_meant(record, wanted, every_kind=True), NOT_BELOW_OTHERS]
-    return [Heading(*row) for row in heading_rows(record, conditions)]
-
-
-def headings_of(record: Store, keys: Iterable[str]) -> list[Heading]:
+def load_headings(record: Store, keys: Iterable[str]) -> list[Heading]:
     """Return the sessions with the given keys."""
-    return [Heading(*row) for key in keys for row in heading_rows(record, [of_key(key)])]
+    return [Heading(*row) for key in keys for row in load_heading_rows(record, [key_condition(key)])]
 
 
-def summaries(
-    record: Store, wanted: Filters, limit: int | None = None, *, every_kind: bool = False
+def list_json(
+    record: Store, filters: Filters, limit: int | None = None, *, every_kind: bool = False
 ) -> Iterator[str]:
-    """Yield the JSON form of what `listed` returns, in its order."""
-    return summary_texts(record, _meant(record, wanted, every_kind=every_kind), limit)
+    """Yield the sessions of `list_sessions` in their JSON form."""
+    return load_summaries(record, _conditions(record, filters, every_kind=every_kind), limit)
 
 
-def _meant(record: Store, wanted: Filters, *, every_kind: bool) -> list[Condition]:
-    register_functions(record.connection, is_meant)
-    return [*wanted.sessions, *([] if every_kind else CONVERSATIONS)]
+def _conditions(record: Store, filters: Filters, *, every_kind: bool) -> list[Condition]:
+    register_functions(record.connection, matches_project)
+    return [*filters.sessions, *([] if every_kind else CONVERSATIONS)]
 
 
-def named(record: Store, text: str) -> list[tuple[str, str | None]]:
+def resolve_ids(record: Store, text: str) -> list[tuple[str, str | None]]:
     """Return key and title of the sessions that a text may mean: a key, a native id, or the start of either."""
-    return [(key, title) for _, key, title in rows_meant(record, text)]
+    return [(key, title) for _, key, title in load_named_sessions(record, text)]
 
 
-def rows_meant(
-    record: Store, text: str, conditions: Iterable[Condition] = ()
-) -> list[tuple[int, str, str | None]]:
-    """Return the same with the id in the archive, of those of which conditions hold; a native id means the main session."""
-    found = rows_named(record, text, conditions)
-    main = [row for row in found if row[3] != "subagent"]
-    return [(number, key, title) for number, key, title, _ in main or found]
-
-
-class Scope:
-    """A part of all conversations: those in a folder or below it; all, where there is none."""
+class FolderScope:
+    """The conversations in a folder and below it; all conversations without a folder."""
 
     __slots__ = ("folder", "name")
 
@@ -128,29 +111,29 @@ class Scope:
         self.name, self.folder = name, folder
 
 
-def scopes(roots: Iterable[str | None], here: str) -> list[Scope]:
+def list_scopes(roots: Iterable[str | None], here: str) -> list[FolderScope]:
     """Return all scopes, the widest first: everything, the project that a folder is in, and the folder itself."""
-    found = [Scope("all")]
-    around = [root for root in roots if root and is_within(here, root)]
-    if around:
-        found.append(Scope("this project", max(around, key=len)))
-    if not around or found[-1].folder != here:
-        found.append(Scope("this folder", here))
-    return found
+    scopes = [FolderScope("all")]
+    above = [root for root in roots if root and is_within(here, root)]
+    if above:
+        scopes.append(FolderScope("this project", max(above, key=len)))
+    if not above or scopes[-1].folder != here:
+        scopes.append(FolderScope("this folder", here))
+    return scopes
 
 
 def is_within(path: str, folder: str) -> bool:
-    """Tell whether a path is a folder, or lies below it."""
+    """Return whether a path is a folder or lies below it."""
     top = folder.rstrip("/\\")
     return path == folder or path.rstrip("/\\") == top or path.startswith((f"{top}/", f"{top}{os.sep}"))
 
 
-class ProjectPlace:
-    """A project with what happened there."""
+class ProjectSummary:
+    """A project with its sessions and the end of the last one."""
 
     __slots__ = ("evidence", "hash", "last_at", "native_keys", "root", "sessions")
 
-    def __init__(  # noqa: PLR0913 - as many as the contract names
+    def __init__(  # noqa: PLR0913 - the fields of its JSON form
         self,
         root: str | None,
         native_keys: Sequence[str],
@@ -169,29 +152,29 @@ class ProjectPlace:
 
     @property
     def name(self) -> str:
-        """The last name of the root, else the first 8 characters of the hash."""
-        return last_name(self.root) if self.root else (self.hash or next(iter(self.native_keys), ""))[:8]
+        """The name of the root folder, else the first 8 characters of the hash."""
+        return folder_name(self.root) if self.root else (self.hash or next(iter(self.native_keys), ""))[:8]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the place in its JSON form."""
+        """Return the JSON form."""
         names = ("root", "native_keys", "hash", "evidence", "sessions", "last_at")
         return {name: getattr(self, name) for name in names}
 
 
-def places(record: Store) -> list[ProjectPlace]:
-    """Return every project that has a session of its own, the one used last first; counts are of conversations."""
+def list_projects(record: Store) -> list[ProjectSummary]:
+    """Return every project that has sessions, the one used last first; only conversations are counted."""
     projects: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
-    for row in project_rows(record):
+    for row in load_project_rows(record):
         root, native_key, project_hash, *_ = row
         projects[project_hash or root or native_key or ""].append(row)
-    found = [_place(rows) for rows in projects.values()]
-    return sorted(found, key=lambda place: (place.last_at or "", place.name), reverse=True)
+    summaries = map(_summarize_project, projects.values())
+    return sorted(summaries, key=lambda project: (project.last_at or "", project.name), reverse=True)
 
 
-def _place(rows: Sequence[tuple[Any, ...]]) -> ProjectPlace:
-    root, _, project_hash, evidence, *_ = min(rows, key=lambda row: ORDER.index(row[3]))
+def _summarize_project(rows: Sequence[tuple[Any, ...]]) -> ProjectSummary:
+    root, _, project_hash, evidence, *_ = min(rows, key=lambda row: EVIDENCE_ORDER.index(row[3]))
     keys = sorted({row[1] for row in rows if row[1]})
-    return ProjectPlace(
+    return ProjectSummary(
         root,
         keys,
         project_hash,
@@ -201,86 +184,84 @@ def _place(rows: Sequence[tuple[Any, ...]]) -> ProjectPlace:
     )
 
 
-def with_roots(found: Iterable[ProjectPlace], roots: Mapping[str, str]) -> list[ProjectPlace]:
-    """Return the places with the roots that a scan has proven."""
-    return [_rooted(place, roots.get(place.hash or "")) for place in found]
-
-
-def _rooted(place: ProjectPlace, root: str | None) -> ProjectPlace:
-    if root is None:
-        return place
-    return ProjectPlace(root, place.native_keys, place.hash, "hash", place.sessions, place.last_at)
-
-
-def called(found: Iterable[ProjectPlace], name: str) -> list[ProjectPlace]:
-    """Return the places that a name may mean, the closest first."""
-    fits = [(closeness(place.name, name), number, place) for number, place in enumerate(found)]
+def add_roots(projects: Iterable[ProjectSummary], roots: Mapping[str, str]) -> list[ProjectSummary]:
+    """Return projects with the roots that a scan has found for their hashes."""
     return [
-        place
-        for fit, _, place in sorted((fit for fit in fits if fit[0] is not None), key=lambda fit: fit[:2])
+        ProjectSummary(root, one.native_keys, one.hash, "hash", one.sessions, one.last_at)
+        if (root := roots.get(one.hash or "")) is not None
+        else one
+        for one in projects
     ]
 
 
-def meant(found: Iterable[ProjectPlace], text: str) -> list[ProjectPlace]:
-    """Return the places that a filter means; one that is called exactly so is meant alone."""
-    fits = [place for place in found if _is_meant(place, text)]
-    return [place for place in fits if text.rstrip("/\\") in (place.root, place.hash, place.name)] or fits
+def match_projects(projects: Iterable[ProjectSummary], name: str) -> list[ProjectSummary]:
+    """Return the projects that a name may mean, the closest match first."""
+    ranks = [(name_rank(project.name, name), project) for project in projects]
+    ranked = [(rank, project) for rank, project in ranks if rank is not None]
+    return [project for _, project in sorted(ranked, key=lambda pair: pair[0])]
 
 
-def _is_meant(place: ProjectPlace, text: str) -> bool:
-    return any(is_meant(place.root, key, place.hash, text) for key in (*place.native_keys, None))
+def select_projects(projects: Iterable[ProjectSummary], text: str) -> list[ProjectSummary]:
+    """Return the projects that a filter selects; only those with exactly this name, root or hash if there are any."""
+    selected = [
+        one
+        for one in projects
+        if any(matches_project(one.root, key, one.hash, text) for key in (*one.native_keys, None))
+    ]
+    exact = text.rstrip("/\\")
+    return [one for one in selected if exact in (one.root, one.hash, one.name)] or selected
 
 
-def around(found: Iterable[ProjectPlace], folder: str) -> ProjectPlace | None:
-    """Return the place that a folder is, or lies in; of several, the closest. A place may be known by its hash alone."""
+def project_at(projects: Iterable[ProjectSummary], folder: str) -> ProjectSummary | None:
+    """Return the project that a folder lies in; of several, the closest. Some projects are known by their hash only."""
     from pathlib import PurePath
 
     from retold.model.session import root_hash
 
     by_hash = {root_hash(one): one for one in map(str, (folder, *PurePath(folder).parents))}
-    roots = [(place.root or by_hash.get(place.hash or ""), place) for place in found]
-    places = [(len(root), place) for root, place in roots if root and is_within(folder, root)]
-    return max(places, key=lambda one: one[0], default=(0, None))[1]
+    roots = [(one.root or by_hash.get(one.hash or ""), one) for one in projects]
+    above = [(len(root), one) for root, one in roots if root and is_within(folder, root)]
+    return max(above, key=lambda pair: pair[0], default=(0, None))[1]
 
 
-MOST = 30
-"""How many names a message lists."""
+_MOST_NAMES = 30
+"""Names in a message."""
 _PLAIN = re.compile(r"[\w.:@/+-]{1,64}")
-"""Names in a transcript may be anything; a message lists only names of this form."""
+"""The form of names in a message. Names in a transcript may be anything."""
 
 
-def unknown_names(
-    record: Store, asked: Iterable[tuple[str, str]], conditions: Sequence[Condition] = ()
+def unknown_name_messages(
+    record: Store, filters: Iterable[tuple[str, str]], conditions: Sequence[Condition] = ()
 ) -> list[str]:
-    """Return a message for each filter whose name no session has; it lists the names in sessions that meet the conditions."""
-    register_functions(record.connection, is_meant)
-    found = []
-    for kind, name in dict.fromkeys(asked):
-        if kind in NAMED and not (kind == "tool" and name.lower() in TOOL_KINDS):
-            rows = list(name_rows(record, kind, conditions))
+    """Return a message for each filter with a name that no session has, with the names of the selected sessions."""
+    register_functions(record.connection, matches_project)
+    messages = []
+    for kind, name in dict.fromkeys(filters):
+        if kind in NAME_QUERIES and not (kind == "tool" and name.lower() in TOOL_KINDS):
+            rows = list(load_name_rows(record, kind, conditions))
             if not any(_is_known(kind, name, row) for row in rows):
-                found.append(_message(kind, name, list(dict.fromkeys(_names(kind, rows)))))
-    return found
+                messages.append(_message(kind, name, list(dict.fromkeys(_names(kind, rows)))))
+    return messages
 
 
 def _is_known(kind: str, name: str, row: Row) -> bool:
-    """Tell whether a name means what has the names of a row."""
+    """Return whether a name means the row."""
     if kind == "project":
         root, native_key, digest = row
-        return is_meant(root, native_key, digest, name)
+        return matches_project(root, native_key, digest, name)
     known = [str(value).lower() for value in row if value is not None]
     return any(name.lower() in value if kind == "model" else name.lower() == value for value in known)
 
 
 def _names(kind: str, rows: Iterable[Row]) -> Iterator[str]:
-    """Yield by which name each thing is listed; a project without a root has none."""
+    """Yield the names of rows; a project without a root has none."""
     for first, *_ in rows:
         if first is not None:
-            yield last_name(first) if kind == "project" else str(first)
+            yield folder_name(first) if kind == "project" else str(first)
 
 
 def _message(kind: str, name: str, names: Sequence[str]) -> str:
-    shown = [known for known in names if _PLAIN.fullmatch(known)][:MOST]
+    shown = [known for known in names if _PLAIN.fullmatch(known)][:_MOST_NAMES]
     more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
     there = f"there are {', '.join(shown)}{more}" if shown else "there are none"
     kinds = f"; the kinds of tools are {', '.join(TOOL_KINDS)}" if kind == "tool" else ""

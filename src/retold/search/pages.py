@@ -1,4 +1,4 @@
-"""A search for a page: as many conversations as it shows, and all that were found, to be narrowed down."""
+"""Pages of results: rows with session summaries, counts, and facets; for lists, searches and scans."""
 
 from __future__ import annotations
 
@@ -6,132 +6,120 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from retold.archive.index.reader import kept_index
-from retold.archive.queries.conditions import CONVERSATIONS, Condition
-from retold.archive.queries.listing import among, card_rows, count_of
-from retold.archive.store import Store, summary_of
+from retold.archive.index.reader import open_shared_index
+from retold.archive.queries.listing import (
+    CONVERSATIONS,
+    Condition,
+    count_selected,
+    ids_condition,
+    load_summary_rows,
+)
+from retold.archive.store import Store, unpack_summary
 from retold.model.report import PICOS
-from retold.projects.matching import is_meant
+from retold.projects.matching import matches_project
 from retold.search import dates
 from retold.search.engine import Search
-from retold.search.facets import Facet, Facets, conditions_of
+from retold.search.facets import Facet, Facets, filter_conditions
 from retold.search.filters import Filters
-from retold.search.query import Query, QuerySyntaxError, parse
-from retold.search.scan_job import BOUND, ResultItem, ResultPlace, holding_of
-from retold.search.signs import is_of_signs
+from retold.search.query import Query, QuerySyntaxError, is_symbol_query, parse_query
+from retold.search.scan_job import TIME_LIMIT, ResultHit, ResultItem, to_result_item
 
 TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
-    from retold.search.candidates import DocumentMatch
+    from retold.search.ranking import SessionMatch
     from retold.search.results import MessageHit
 
 
 MOST_TERMS = 24
-COUNTED = 200
-"""So many conversations are looked for even where fewer are shown: what is counted is then true, until there are more."""
+COUNTED_UP_TO = 200
+"""Results that are found even if fewer are shown, so that their count is exact up to there."""
 
 
 class SearchPage(msgspec.Struct, frozen=True):
-    """What a search came to."""
+    """A page of search results, and all sessions that were found."""
 
-    holdings: tuple[ResultItem, ...]
-    """Those that are shown."""
+    items: tuple[ResultItem, ...]
+    """The results on the page."""
     sessions: tuple[int, ...]
-    """All that were found, under all filters."""
-    is_all: bool
-    """Whether there are none behind those that are shown."""
+    """All sessions that were found with all filters."""
+    is_last: bool
+    """Whether no results follow."""
     is_exact: bool
-    """Whether no more could have been found."""
-    begun: str | None = None
-    """The word of which only the beginning was looked for, because nobody said it as it is."""
+    """Whether there are no more results than were found."""
+    prefix: str | None = None
+    """The last word, if it was searched as a prefix because it has no match as a word."""
 
 
 class SearchRequest(msgspec.Struct, frozen=True):
-    """What somebody looks for."""
+    """A query in a search box, with filters."""
 
     text: str
     filters: Mapping[str, str] = {}
-    is_newest: bool = False
-    """Whether the newest comes first, not the best."""
+    newest_first: bool = False
+    """Whether the newest comes first, instead of the best."""
 
 
-def finding(record: Store, sought: SearchRequest, first: int, most: int) -> SearchPage:
-    """Return so many conversations from one on; raises Unclear for a query that means nothing.
+def find_page(record: Store, request: SearchRequest, first: int, most: int) -> SearchPage:
+    """Return at most `most` results from `first` on; raise QuerySyntaxError for an error in the query.
 
-    A word that nobody said may be one that somebody is typing: then all that begin so are found.
+    If nothing matches, the last word may be incomplete, and is searched as a prefix.
     """
-    query = short_query(sought.text)
-    found = _Finder(record, query, sought).finding(first, most)
+    query = parse_limited(request.text)
+    page = _find(record, query, request, first, most)
     last = query.terms[-1] if query.terms else None
-    if (
-        found.sessions
-        or last is None
-        or last.kind != "word"
-        or is_of_signs(query)
-        or not sought.text.endswith(last.text)
-    ):
-        return found
-    begun = _Finder(record, parse(f"{sought.text}*"), sought).finding(first, most)
-    return msgspec.structs.replace(begun, begun=last.text)
+    is_word = last is not None and last.kind == "word" and request.text.endswith(last.text)
+    if page.sessions or last is None or not is_word or is_symbol_query(query):
+        return page
+    page = _find(record, parse_query(f"{request.text}*"), request, first, most)
+    return msgspec.structs.replace(page, prefix=last.text)
 
 
-def short_query(text: str) -> Query:
-    """Return the query that a text means, if it has not so many words that others would have to wait for it."""
-    query = parse(text)
+def _find(record: Store, query: Query, request: SearchRequest, first: int, most: int) -> SearchPage:
+    limit = max(first + most + 1, COUNTED_UP_TO)
+    search, matches = _find_matches(record, query, request, limit, request.filters)
+    if request.newest_first:
+        matches.sort(key=lambda match: match.ended_at or 0, reverse=True)
+    return SearchPage(
+        tuple(map(to_result_item, search.load_results(matches[first : first + most]))),
+        tuple([match.session for match in matches]),
+        is_last=len(matches) <= first + most,
+        is_exact=(request.newest_first or len(matches) < limit) and search.is_complete,
+    )
+
+
+def _find_matches(
+    record: Store, query: Query, request: SearchRequest, limit: int, filters: Mapping[str, str]
+) -> tuple[Search, list[SessionMatch]]:
+    """Return the search and its best matches, or all of them if they are going to be sorted by time."""
+    conditions = Filters(query.fields)
+    conditions.sessions += filter_conditions(filters)
+    search = Search(record, query, conditions, open_shared_index(record, matches_project))
+    search.symbol_timeout = TIME_LIMIT
+    if request.newest_first:
+        return search, list(search.find_matches(is_thorough=False))
+    return search, list(islice(search.find_matches(limit, is_thorough=False), limit))
+
+
+def parse_limited(text: str) -> Query:
+    """Return the query in a text; raise QuerySyntaxError for so many words that other requests would have to wait."""
+    query = parse_query(text)
     terms = [term for clause in query.clauses for term in clause.alternatives]
     if len(terms) > MOST_TERMS:
         raise QuerySyntaxError(
-            f"these are more than {MOST_TERMS} words: write fewer", terms[MOST_TERMS].place
+            f"these are more than {MOST_TERMS} words: write fewer", terms[MOST_TERMS].offset
         )
     return query
 
 
-def everything_found(record: Store, sought: SearchRequest, found: SearchPage) -> tuple[int, ...]:
-    """Return what the same search finds without its filters."""
-    query = parse(sought.text if found.begun is None else f"{sought.text}*")
-    every, _ = _Finder(record, query, sought).found(max(len(found.sessions), COUNTED), {})
-    return tuple([match.session for match in every])
-
-
-class _Finder:
-    """A search with the index open."""
-
-    def __init__(self, record: Store, query: Query, sought: SearchRequest) -> None:
-        self._record, self._query, self._sought = record, query, sought
-        self._index = kept_index(record, is_meant)
-
-    def finding(self, first: int, most: int) -> SearchPage:
-        limit = max(first + most + 1, COUNTED)
-        found, search = self.found(limit, self._sought.filters)
-        if self._sought.is_newest:
-            found.sort(key=lambda match: match.ended_at or 0, reverse=True)
-        return SearchPage(
-            tuple(map(holding_of, search.told(found[first : first + most]))),
-            tuple([match.session for match in found]),
-            is_all=len(found) <= first + most,
-            is_exact=(self._sought.is_newest or len(found) < limit) and search.is_complete,
-        )
-
-    def found(self, limit: int, filters: Mapping[str, str]) -> tuple[list[DocumentMatch], Search]:
-        """Return the best matches (all, if sorted by time) and the search."""
-        wanted = Filters(self._query.fields)
-        wanted.sessions += conditions_of(filters)
-        search = Search(self._record, self._query, wanted, self._index)
-        search.patience = BOUND
-        if self._sought.is_newest:
-            return list(search.matches(is_thorough=False)), search
-        return list(islice(search.matches(limit, is_thorough=False), limit)), search
-
-
 class SessionSummary(msgspec.Struct, frozen=True):
-    """What is told of a conversation where there are many."""
+    """A session in lists and results."""
 
     session: int
-    """Its id in this archive."""
+    """Its id in the archive."""
     key: str
     agent: str
     kind: str
@@ -152,7 +140,7 @@ class SessionSummary(msgspec.Struct, frozen=True):
     picos: int | None
     subagents: int
     is_gone: bool
-    """Whether the agent has nothing of it any more: the archive alone does."""
+    """Whether the agent's file is gone, so that only the archive has the session."""
 
 
 class _EntryCounts(msgspec.Struct):
@@ -170,25 +158,26 @@ class _Summary(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Summary)
 
 
-def glances(
+def select_summaries(
     record: Store, conditions: Iterable[Condition], limit: int, offset: int = 0
 ) -> list[SessionSummary]:
-    """Return at a glance sessions, the newest first."""
-    return [_glance(row) for row in card_rows(record, conditions, limit, offset)]
+    """Return summaries of the selected sessions, the newest first."""
+    return [_to_summary(row) for row in load_summary_rows(record, conditions, limit, offset)]
 
 
-def glances_of(record: Store, sessions: Sequence[int]) -> list[SessionSummary]:
-    """Return at a glance some sessions in their order, but for those that have gone meanwhile."""
-    found = {card.session: card for card in glances(record, [among(sessions)], len(sessions))}
-    return [found[session] for session in sessions if session in found]
+def load_summaries(record: Store, sessions: Sequence[int]) -> list[SessionSummary]:
+    """Return summaries of sessions in the given order; sessions that are gone are left out."""
+    summaries = select_summaries(record, [ids_condition(sessions)], len(sessions))
+    by_session = {summary.session: summary for summary in summaries}
+    return [by_session[session] for session in sessions if session in by_session]
 
 
-def _glance(row: Sequence[Any]) -> SessionSummary:
+def _to_summary(row: Sequence[Any]) -> SessionSummary:
     agent, kind, root, native_key, project_hash, title, messages, tokens, estimated, subagents, *rest = row
-    number, key, parent, ended_at, status, packed, is_there = rest
-    told = _DECODER.decode(summary_of(packed))
+    session, key, parent, ended_at, status, packed, has_file = rest
+    summary = _DECODER.decode(unpack_summary(packed))
     return SessionSummary(
-        session=number,
+        session=session,
         key=key,
         agent=agent,
         kind=kind,
@@ -202,34 +191,38 @@ def _glance(row: Sequence[Any]) -> SessionSummary:
         messages=messages,
         tokens=tokens,
         is_estimated=bool(estimated),
-        prompts=told.counts.prompts,
-        tool_errors=told.counts.tool_errors,
-        models=told.models,
-        tags=told.tags,
-        picos=None if told.cost_usd is None else int(Decimal(told.cost_usd) * PICOS),
+        prompts=summary.counts.prompts,
+        tool_errors=summary.counts.tool_errors,
+        models=summary.models,
+        tags=summary.tags,
+        picos=None if summary.cost_usd is None else int(Decimal(summary.cost_usd) * PICOS),
         subagents=subagents,
-        is_gone=kind != "prompts-only" and not is_there,
+        is_gone=kind != "prompts-only" and not has_file,
     )
 
 
-BASE = CONVERSATIONS
-"""What a list shows unless it is asked for more."""
-
-
 class ResultRow(msgspec.Struct, frozen=True):
-    """A conversation, and where in it it stands that was looked for."""
+    """A session and its hits."""
 
-    card: SessionSummary
-    places: tuple[ResultPlace, ...] = ()
+    summary: SessionSummary
+    hits: tuple[ResultHit, ...] = ()
 
 
 class PageBounds(msgspec.Struct, frozen=True):
-    """Which of many rows are shown."""
+    """The range of rows on a page."""
 
     first: int
     most: int
-    is_bare: bool = False
-    """Whether only rows are wanted, and not by what they could be narrowed down."""
+    only_rows: bool = False
+    """Whether facets and counts by time are left out."""
+
+
+class SpanCount(NamedTuple):
+    """A time with the filters that select it, and the number of conversations in it."""
+
+    name: str
+    filters: Mapping[str, str]
+    conversations: int
 
 
 class ResultPage(msgspec.Struct, frozen=True):
@@ -237,22 +230,21 @@ class ResultPage(msgspec.Struct, frozen=True):
 
     rows: tuple[ResultRow, ...]
     count: int
-    """How many conversations there are, or were found."""
-    is_all: bool
-    """Whether there are none behind these rows."""
+    """The number of conversations, or of those that were found."""
+    is_last: bool
+    """Whether no rows follow."""
     facets: tuple[Facet, ...] = ()
-    spans: tuple[tuple[str, Mapping[str, str], int], ...] = ()
-    """The usual times: what they are called, as filters mean them, and how many conversations there are in them."""
+    spans: tuple[SpanCount, ...] = ()
     is_exact: bool = True
-    """Whether there are no more than were counted."""
-    begun: str | None = None
-    """A word of which only the beginning was looked for."""
-    beside: int = 0
-    """How many subagents and copies were found: they have rows, and are no conversations of their own."""
+    """Whether there are no more conversations than were counted."""
+    prefix: str | None = None
+    """The last word of the query, if it was searched as a prefix."""
+    related: int = 0
+    """The number of subagents and copies in the rows, which are not counted as conversations."""
 
 
-def usual_spans(today: date) -> dict[str, dict[str, str]]:
-    """Return the times that people mean most, as filters mean them."""
+def common_spans(today: date) -> dict[str, dict[str, str]]:
+    """Return the filters of common times, by their names."""
     return {
         "Today": {"since": "today"},
         "Yesterday": {"since": "yesterday", "until": "yesterday"},
@@ -262,66 +254,75 @@ def usual_spans(today: date) -> dict[str, dict[str, str]]:
     }
 
 
-def listed_shelf(record: Store, filters: Mapping[str, str], cut: PageBounds) -> ResultPage:
-    """Return the newest conversations; raises ValueError for a date that is none."""
-    facets = Facets(record, BASE, filters)
-    found = glances(record, facets.all, cut.most, cut.first)
-    shelf = ResultPage(
-        tuple(map(ResultRow, found)), facets.count, is_all=facets.count <= cut.first + cut.most
-    )
-    return shelf if cut.is_bare else _faceted(shelf, facets)
+def load_list_page(record: Store, filters: Mapping[str, str], bounds: PageBounds) -> ResultPage:
+    """Return the newest conversations; raise ValueError for a wrong date."""
+    facets = Facets(record, CONVERSATIONS, filters)
+    summaries = select_summaries(record, facets.all, bounds.most, bounds.first)
+    is_last = facets.count <= bounds.first + bounds.most
+    page = ResultPage(tuple(map(ResultRow, summaries)), facets.count, is_last)
+    return page if bounds.only_rows else _add_facets(page, facets)
 
 
-def found_shelf(record: Store, sought: SearchRequest, cut: PageBounds) -> ResultPage:
-    """Return conversations that hold words; raises Unclear for a query that means nothing, ValueError for no date."""
-    found = finding(record, sought, cut.first, cut.most)
-    rows = held_rows(record, found.holdings)
-    count, beside = _counted(record, found.sessions)
-    shelf = ResultPage(
-        tuple(rows), count, found.is_all, is_exact=found.is_exact, begun=found.begun, beside=beside
-    )
-    if cut.is_bare:
-        return shelf
-    every = everything_found(record, sought, found) if sought.filters else found.sessions
-    return _faceted(shelf, Facets(record, [*BASE, among(every)], sought.filters))
+def load_search_page(record: Store, request: SearchRequest, bounds: PageBounds) -> ResultPage:
+    """Return the results of a search; raise QuerySyntaxError for an error in the query, ValueError for a wrong date."""
+    found = find_page(record, request, bounds.first, bounds.most)
+    page = _load_page(record, found.items, found.sessions, is_last=found.is_last, is_exact=found.is_exact)
+    page = msgspec.structs.replace(page, prefix=found.prefix)
+    if bounds.only_rows:
+        return page
+    sessions = found.sessions
+    if request.filters:  # a facet counts sessions without its own filter
+        query = parse_query(request.text if found.prefix is None else f"{request.text}*")
+        limit = max(len(found.sessions), COUNTED_UP_TO)
+        _, matches = _find_matches(record, query, request, limit, {})
+        sessions = tuple([match.session for match in matches])
+    return _add_facets(page, Facets(record, [*CONVERSATIONS, ids_condition(sessions)], request.filters))
 
 
-def scanned_shelf(
-    record: Store, holdings: Sequence[ResultItem], cut: PageBounds, *, is_exact: bool
+def load_scan_page(
+    record: Store, items: Sequence[ResultItem], bounds: PageBounds, *, is_exact: bool
 ) -> ResultPage:
-    """Return conversations that somebody else has looked through."""
-    rows = held_rows(record, holdings[cut.first : cut.first + cut.most])
-    sessions = [one.session for one in holdings]
-    count, beside = _counted(record, sessions)
-    is_all = len(holdings) <= cut.first + cut.most
-    shelf = ResultPage(tuple(rows), count, is_all, is_exact=is_exact, beside=beside)
-    return _faceted(shelf, Facets(record, [*BASE, among(sessions)], {}))
+    """Return the results of a scan."""
+    shown = items[bounds.first : bounds.first + bounds.most]
+    sessions = [item.session for item in items]
+    is_last = len(items) <= bounds.first + bounds.most
+    page = _load_page(record, shown, sessions, is_last=is_last, is_exact=is_exact)
+    return _add_facets(page, Facets(record, [*CONVERSATIONS, ids_condition(sessions)], {}))
 
 
-def _counted(record: Store, sessions: Sequence[int]) -> tuple[int, int]:
-    """Return how many of these sessions are conversations, and how many are not."""
-    count = count_of(record, [*BASE, among(sessions)])
-    return count, len(sessions) - count
+def _load_page(
+    record: Store, items: Sequence[ResultItem], sessions: Sequence[int], *, is_last: bool, is_exact: bool
+) -> ResultPage:
+    """Return a page with the rows of some items, and with the counts of all sessions that were found."""
+    rows = tuple(load_result_rows(record, items))
+    count = count_selected(record, [*CONVERSATIONS, ids_condition(sessions)])
+    return ResultPage(rows, count, is_last, is_exact=is_exact, related=len(sessions) - count)
 
 
-def held_rows(record: Store, holdings: Sequence[ResultItem]) -> list[ResultRow]:
-    """Return the rows of conversations that hold something, in their order."""
-    places = {one.session: one.places for one in holdings}
-    return [ResultRow(card, places[card.session]) for card in glances_of(record, list(places))]
+def load_result_rows(record: Store, items: Sequence[ResultItem]) -> list[ResultRow]:
+    """Return the rows of items; sessions that are gone are left out."""
+    hits = {item.session: item.hits for item in items}
+    return [ResultRow(summary, hits[summary.session]) for summary in load_summaries(record, list(hits))]
 
 
-def _faceted(shelf: ResultPage, facets: Facets) -> ResultPage:
-    spans = usual_spans(dates.today())
-    counts = facets.spans(list(spans.values()))
-    told = [(name, span, number) for (name, span), number in zip(spans.items(), counts, strict=True)]
-    return msgspec.structs.replace(shelf, facets=tuple(facets.facets()), spans=tuple(told))
+def _add_facets(page: ResultPage, facets: Facets) -> ResultPage:
+    spans = common_spans(dates.today())
+    counts = facets.count_spans(list(spans.values()))
+    pairs = zip(spans.items(), counts, strict=True)
+    return msgspec.structs.replace(
+        page,
+        facets=tuple(facets.load_facets()),
+        spans=tuple(SpanCount(name, filters, count) for (name, filters), count in pairs),
+    )
 
 
-MOST = 100
-"""Places that are told of."""
+MOST_HITS = 100
+"""Hits in one session."""
 
 
-def found_inside(record: Store, key: str, text: str) -> list[tuple[int, MessageHit]]:
-    """Return the places in a session's timeline, in its order; raises Unclear for a query that means nothing."""
-    query = parse(text)
-    return list(Search(record, query, Filters(query.fields)).within(key, MOST)) if query.terms else []
+def find_in_session(record: Store, key: str, text: str) -> list[tuple[int, MessageHit]]:
+    """Return the hits in one session, each with its seq; raise QuerySyntaxError for an error in the query."""
+    query = parse_query(text)
+    if not query.terms:
+        return []
+    return list(Search(record, query, Filters(query.fields)).find_in_session(key, MOST_HITS))

@@ -1,43 +1,35 @@
-"""The query as people type it.
+"""The query language, and the expressions of a query for FTS5.
 
 time zone            both words
 "time zone" zon*     a phrase, the beginning of a word
 zone OR offset       one of them
 -zone -"time zone"   not
-tool:shell is:error  what the session must be like
+tool:shell is:error  fields of the session or the message
 """
 
 from __future__ import annotations
 
 import re
 
+from retold.archive.index.tokenizer import find_part_spans, query_words, split_runs
 from retold.search.filters import ALIASES, CHOICES
 
 TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from retold.archive.index.reader import Index
 
 
 FIELDS = (
-    "agent",
-    "project",
-    "model",
-    "tool",
-    "file",
-    "role",
-    "status",
-    "tag",
-    "home",
-    "after",
-    "before",
-    "is",
-)
-"""What may stand before a colon; all else there is part of a word, as in `std::vector`."""
+    "agent", "project", "model", "tool", "file", "role", "status", "tag", "home", "after", "before", "is",
+)  # fmt: skip
+"""Names before a colon. Anything else before a colon is part of a word, as in `std::vector`."""
 SYNTAX = (
     'words, a phrase ("time zone"), a beginning (migrat*), one of two (flaky OR timeout), not (sensor -oven),'
     " fields (tool:shell, file:build.py, is:error)"
 )
-"""The language in a line, with examples that find something in the home of `retold demo`."""
+"""The language in one line, with examples that find something in the home of `retold demo`."""
 _QUOTES = '"“”„‟«»\uff02'
 _ITEM = re.compile(
     rf"""
@@ -51,43 +43,42 @@ _ITEM = re.compile(
     """,
     re.VERBOSE,
 )
-_SPACE = re.compile(r"\s*")
-_TELLING = 3
-"""Fewer letters begin too many words."""
+_SHORTEST_PREFIX = 3
+"""Letters of a prefix while somebody types: with fewer, too many words match."""
 
 
 class QuerySyntaxError(ValueError):
-    """A query that means nothing; `place` is the index of the character where it goes wrong."""
+    """A query with an error at an offset."""
 
-    def __init__(self, message: str, place: int) -> None:
+    def __init__(self, message: str, offset: int) -> None:
         super().__init__(message)
         self.message = message
-        self.place = place
+        self.offset = offset
 
 
-class _Value:
-    """Named facts. A dataclass would say the same and take as long to import as all else here."""
+class _Node:
+    """A part of a query. A dataclass would take as long to import as everything else here."""
 
     __slots__: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        facts = [f"{name}={getattr(self, name)!r}" for name in self.__slots__]
-        return f"{type(self).__name__}({', '.join(facts)})"
+        fields = [f"{name}={getattr(self, name)!r}" for name in self.__slots__]
+        return f"{type(self).__name__}({', '.join(fields)})"
 
 
-class Term(_Value):
-    """A word, a phrase, or the beginning of a word; `kind` says which."""
+class Term(_Node):
+    """A word, a phrase or a prefix, as its `kind` says."""
 
-    __slots__ = ("kind", "place", "text")
+    __slots__ = ("kind", "offset", "text")
 
-    def __init__(self, kind: str, text: str, place: int) -> None:
+    def __init__(self, kind: str, text: str, offset: int) -> None:
         self.kind = kind
         self.text = text
-        self.place = place
+        self.offset = offset
 
 
-class Clause(_Value):
-    """Terms of which one must occur, or must not."""
+class Clause(_Node):
+    """Alternative terms of which one must occur, or none if it is negated."""
 
     __slots__ = ("alternatives", "is_negated")
 
@@ -96,20 +87,20 @@ class Clause(_Value):
         self.is_negated = is_negated
 
 
-class Field(_Value):
-    """What a session must be like, or must not; a date stays as it was typed."""
+class Field(_Node):
+    """A field and its value; a date is kept as it was typed."""
 
-    __slots__ = ("is_negated", "name", "place", "value")
+    __slots__ = ("is_negated", "name", "offset", "value")
 
-    def __init__(self, name: str, value: str, place: int, *, is_negated: bool) -> None:
+    def __init__(self, name: str, value: str, offset: int, *, is_negated: bool) -> None:
         self.name = name
         self.value = value
-        self.place = place
+        self.offset = offset
         self.is_negated = is_negated
 
 
-class Query(_Value):
-    """What was asked: every clause and every field must hold."""
+class Query(_Node):
+    """A parsed query: all clauses and all fields must match."""
 
     __slots__ = ("clauses", "fields")
 
@@ -119,20 +110,19 @@ class Query(_Value):
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        """All that may be marked in a text."""
-        wanted = [clause for clause in self.clauses if not clause.is_negated]
-        return tuple([term for clause in wanted for term in clause.alternatives])
+        """All terms that may occur."""
+        clauses = [clause for clause in self.clauses if not clause.is_negated]
+        return tuple([term for clause in clauses for term in clause.alternatives])
 
 
-def plain_query(text: str) -> Query:
-    """Return the query of a text in which nothing has a meaning of its own: every piece between blanks is a word."""
-    found = re.finditer(r"\S+", text)
-    terms = [Term("word", match[0], match.start()) for match in found]
+def literal_query(text: str) -> Query:
+    """Return the query of a text without syntax: everything between spaces is a word."""
+    terms = [Term("word", match[0], match.start()) for match in re.finditer(r"\S+", text)]
     return Query(tuple([Clause((term,), is_negated=False) for term in terms]), ())
 
 
-def parse(text: str) -> Query:
-    """Return the query that a text means; raises Unclear, and nothing else, where it means none."""
+def parse_query(text: str) -> Query:
+    """Return the query in a text; raise QuerySyntaxError, and nothing else, for an error."""
     groups = _groups(_items(text))
     fields = tuple([_field(item) for item, *_ in groups if item["field"]])
     clauses = tuple([_clause(group) for group in groups if not group[0]["field"]])
@@ -148,38 +138,40 @@ def parse(text: str) -> Query:
 
 
 def parse_unfinished(text: str) -> Query:
-    """Return the query that a text means while somebody is still typing: its last word may go on."""
-    query = parse(text)
+    """Return the query in a text that somebody is typing: its last word is a prefix."""
+    query = parse_query(text)
     last = query.terms[-1] if query.terms else None
-    is_open = last is not None and last.kind == "word" and text[last.place :] == last.text
-    return parse(f"{text}*") if is_open and text[-_TELLING:].isalnum() and len(text) >= _TELLING else query
+    is_open = last is not None and last.kind == "word" and text[last.offset :] == last.text
+    return (
+        parse_query(f"{text}*")
+        if is_open and text[-_SHORTEST_PREFIX:].isalnum() and len(text) >= _SHORTEST_PREFIX
+        else query
+    )
 
 
 def _items(text: str) -> Iterator[re.Match[str]]:
-    """Yield what stands between spaces."""
-    place = 0
-    while (place := _end(_SPACE, text, place)) < len(text):
-        item = _ITEM.match(text, place)
+    """Yield the items between spaces."""
+    offset = 0
+    while offset < len(text):
+        if text[offset].isspace():
+            offset += 1
+            continue
+        item = _ITEM.match(text, offset)
         if item is None or item["unclosed"]:
-            opening = item.start("unclosed") if item else place
+            opening = item.start("unclosed") if item else offset
             raise QuerySyntaxError(f'the quote at {opening} is not closed: write "two words"', opening)
         yield item
-        place = item.end()
-
-
-def _end(pattern: re.Pattern[str], text: str, place: int) -> int:
-    found = pattern.match(text, place)
-    return found.end() if found else place
+        offset = item.end()
 
 
 def _groups(items: Iterator[re.Match[str]]) -> list[list[re.Match[str]]]:
-    """Return the items, with those together that OR joins."""
+    """Return the items in groups of those that OR joins."""
     groups: list[list[re.Match[str]]] = []
     joint: re.Match[str] | None = None
     for item in items:
         if item[0] == "OR":
             if joint or not groups:
-                raise _dangling(item)
+                raise _dangling_or(item)
             joint = item
         elif joint:
             groups[-1].append(item)
@@ -188,22 +180,22 @@ def _groups(items: Iterator[re.Match[str]]) -> list[list[re.Match[str]]]:
         else:
             groups.append([item])
     if joint:
-        raise _dangling(joint)
+        raise _dangling_or(joint)
     return groups
 
 
 def _check_joint(joint: re.Match[str], group: Sequence[re.Match[str]]) -> None:
     if any([item["field"] or item["minus"] for item in group]):
-        place = joint.start()
+        offset = joint.start()
         raise QuerySyntaxError(
-            f"the OR at {place} joins more than words: write it between two words or phrases", place
+            f"the OR at {offset} joins more than words: write it between two words or phrases", offset
         )
 
 
-def _dangling(joint: re.Match[str]) -> QuerySyntaxError:
-    place = joint.start()
+def _dangling_or(joint: re.Match[str]) -> QuerySyntaxError:
+    offset = joint.start()
     return QuerySyntaxError(
-        f'the OR at {place} has only one side: write one OR two, or "OR" for the word', place
+        f'the OR at {offset} has only one side: write one OR two, or "OR" for the word', offset
     )
 
 
@@ -212,89 +204,211 @@ def _clause(group: Sequence[re.Match[str]]) -> Clause:
 
 
 def _term(item: re.Match[str]) -> Term:
-    place = item.start() + len(item["minus"] or "")
+    offset = item.start() + len(item["minus"] or "")
     text = _content(item)
     if item["bare"] is None:
         if not text.strip():
-            raise QuerySyntaxError(f'the phrase at {place} is empty: write "two words"', place)
-        return Term("prefix" if item["star"] else "phrase", text, place)
+            raise QuerySyntaxError(f'the phrase at {offset} is empty: write "two words"', offset)
+        return Term("prefix" if item["star"] else "phrase", text, offset)
     if not text:
         raise QuerySyntaxError(
-            f"the minus at {place - 1} stands alone: write it before a word, as in -word", place - 1
+            f"the minus at {offset - 1} stands alone: write it before a word, as in -word", offset - 1
         )
     bare = text.rstrip("*")
     if not bare:
         raise QuerySyntaxError(
-            f"the star at {place} stands alone: write it after the begin of a word, as in wor*", place
+            f"the star at {offset} stands alone: write it after the begin of a word, as in wor*", offset
         )
-    return Term("word" if bare == text else "prefix", bare, place)
+    return Term("word" if bare == text else "prefix", bare, offset)
 
 
 def _field(item: re.Match[str]) -> Field:
     typed = item["field"].lower()
     name = ALIASES.get(typed, typed)
-    place = item.start("field")
+    offset = item.start("field")
     value = _content(item).strip()
     if not value:
         raise QuerySyntaxError(
-            f"the field at {place} has no value: write it without a space, as in {typed}:value", place
+            f"the field at {offset} has no value: write it without a space, as in {typed}:value", offset
         )
     if name in CHOICES:
         value = value.lower()
         if value not in CHOICES[name]:
             choices = ", ".join(CHOICES[name])
             raise QuerySyntaxError(
-                f"{typed}: at {place} has none of its values: write one of {choices}", place
+                f"{typed}: at {offset} has none of its values: write one of {choices}", offset
             )
     if name in ALIASES.values():
-        _check_date(name, value, place)
-    return Field(name, value, place, is_negated=bool(item["minus"]))
+        _check_date(name, value, offset)
+    return Field(name, value, offset, is_negated=bool(item["minus"]))
 
 
 def _content(item: re.Match[str]) -> str:
     return next(text for text in item.group("straight", "curly", "bare") if text is not None)
 
 
-def _check_date(name: str, value: str, place: int) -> None:
+def _check_date(name: str, value: str, offset: int) -> None:
     from retold.search.dates import now, parse_since, parse_until
 
     try:
         (parse_since if name == "after" else parse_until)(value, now())
     except (ValueError, OverflowError):
         raise QuerySyntaxError(
-            f"the date at {place} is none: write {name}:2026-01-27, {name}:7d or {name}:yesterday", place
+            f"the date at {offset} is none: write {name}:2026-01-27, {name}:7d or {name}:yesterday", offset
         ) from None
 
 
-_ALONE = re.compile(r"(?<!\S)[-*]+(?!\S)")
-_QUOTE_SIGNS = frozenset('"“”„‟«»\uff02')
-_MOST = 16
-"""How many other slips are passed over: each means to read the question again."""
+_DASHES = re.compile(r"(?<!\S)[-*]+(?!\S)")
+_MOST_ERRORS = 16
+"""Other errors that are removed: after each, the question is parsed again."""
 
 
-def parse_plain(question: str) -> Query:
-    """Return the query that a question means; raises Unclear for an empty one, and for a field with a wrong value.
+def parse_question(question: str) -> Query:
+    """Return the query in a question; raise QuerySyntaxError if it is empty or a field has a wrong value.
 
-    A dash between words, a quote that is not closed and `file:` before a blank mean nothing.
+    A dash between words, a quote that is not closed and `file:` before a space are ignored.
     """
-    text = _ALONE.sub(lambda signs: " " * len(signs[0]), question)
-    for _ in range(_MOST):
+    text = _DASHES.sub(lambda match: " " * len(match[0]), question)
+    for _ in range(_MOST_ERRORS):
         try:
-            return parse(text)
-        except QuerySyntaxError as unclear:
-            mended = _without_slip(text, unclear.place)
-            if mended == text:
+            return parse_query(text)
+        except QuerySyntaxError as error:
+            repaired = _remove_error(text, error.offset)
+            if repaired == text:
                 raise
-            text = mended
-    return parse(text)
+            text = repaired
+    return parse_query(text)
 
 
-def _without_slip(text: str, place: int) -> str:
-    """Return a text with a blank for the quote at a place, or for what makes the word there more than a word."""
-    if text[place : place + 1] in _QUOTE_SIGNS:
-        return f"{text[:place]} {text[place + 1 :]}"
-    if text.startswith("OR", place):
-        return f"{text[:place]}  {text[place + 2 :]}"
-    name, colon, rest = text[place:].partition(":")
+def _remove_error(text: str, offset: int) -> str:
+    """Return a text with a space in offset of the quote, the OR or the colon at the offset of an error."""
+    if text.startswith(tuple(_QUOTES), offset):
+        return f"{text[:offset]} {text[offset + 1 :]}"
+    if text.startswith("OR", offset):
+        return f"{text[:offset]}  {text[offset + 2 :]}"
+    name, colon, rest = text[offset:].partition(":")
     is_bare = colon and name.isalpha() and not rest[:1].strip()
-    return f"{text[:place]}{name} {rest}" if is_bare else text
+    return f"{text[:offset]}{name} {rest}" if is_bare else text
+
+
+NO_NAMES: Mapping[str, Sequence[str]] = {}
+LARGEST_OR = 500
+"""Operands of an OR. FTS5 checks all operands for each document, so a longer OR becomes an OR of groups."""
+
+
+def match_expression(
+    query: Query, *, has_positions: bool, names: Mapping[str, Sequence[str]] = NO_NAMES
+) -> str | None:
+    """Return the expression for MATCH of FTS5; None if it would have no word that must occur.
+
+    A table without positions has no phrases: a match has all words of a phrase, and `needs_verification`. In offset of a
+    word, the names that it is part of match as well, if they are given.
+    """
+    conditions = _conditions(query, has_positions=has_positions, is_negated=False, names=names)
+    if not conditions:
+        return None
+    excluded = exclusion_expression(query, has_positions=has_positions)
+    return _join("AND", conditions) if excluded is None else f"{_join('AND', conditions)} NOT {excluded}"
+
+
+def exclusion_expression(query: Query, *, has_positions: bool) -> str | None:
+    """Return the expression of all exclusions; None if there are none."""
+    conditions = _conditions(query, has_positions=has_positions, is_negated=True)
+    return _join("OR", conditions) if conditions else None
+
+
+def clause_phrases(query: Query) -> list[list[str]]:
+    """Return the phrases of each clause that must occur, in the order of the expression for a table with positions."""
+    clauses = [
+        [phrase for term in clause.alternatives for phrase in _strings(term, has_positions=True)]
+        for clause in query.clauses
+        if not clause.is_negated
+    ]
+    return [clause for clause in clauses if clause]
+
+
+def needs_verification(query: Query) -> bool:
+    """Return whether matches of a table without positions must be verified in the text."""
+    terms = [term for clause in query.clauses for term in clause.alternatives]
+    return any([len(query_words(term.text)[0]) > 1 for term in terms])
+
+
+def is_symbol_query(query: Query) -> bool:
+    """Return whether a query has terms, and none with a letter, a digit or a picture."""
+    return bool(query.terms) and not any(split_runs(term.text) for term in query.terms)
+
+
+def single_words(query: Query) -> set[str]:
+    """Return the words that must occur and may be parts of names."""
+    return {word for term in query.terms if (word := _single_word(term)) is not None}
+
+
+def _single_word(term: Term) -> str | None:
+    words, is_open = query_words(term.text)
+    is_single = len(words) == 1 and not is_open and term.kind == "word" and words[0].isascii()
+    return words[0].lower() if is_single else None
+
+
+def _conditions(
+    query: Query, *, has_positions: bool, is_negated: bool, names: Mapping[str, Sequence[str]] = NO_NAMES
+) -> list[str]:
+    """Return an expression for each clause with a word."""
+    conditions = []
+    for clause in query.clauses:
+        if clause.is_negated != is_negated:
+            continue
+        terms = [
+            strings
+            for term in clause.alternatives
+            if (strings := _with_names(term, _strings(term, has_positions=has_positions), names))
+        ]
+        if is_negated:  # a text may have all words of a phrase without the phrase
+            terms = [strings for strings in terms if len(strings) == 1]
+        if terms:
+            conditions.append(_join("OR", [_join("AND", strings) for strings in terms]))
+    return conditions
+
+
+def _with_names(term: Term, strings: list[str], names: Mapping[str, Sequence[str]]) -> list[str]:
+    names_of_word = names.get(_single_word(term) or "", ())
+    return [_any_of([*strings, *(f'"{name}"' for name in names_of_word)])] if names_of_word else strings
+
+
+def _any_of(strings: Sequence[str]) -> str:
+    """Join strings by OR, in groups if they are many; NOT "" keeps FTS5 from joining the groups again."""
+    while len(strings) > LARGEST_OR:
+        groups = [strings[start : start + LARGEST_OR] for start in range(0, len(strings), LARGEST_OR)]
+        strings = [f'({_join("OR", group)} NOT "")' for group in groups]
+    return _join("OR", strings)
+
+
+def _join(operator: str, conditions: Sequence[str]) -> str:
+    return conditions[0] if len(conditions) == 1 else f"({f' {operator} '.join(conditions)})"
+
+
+def _strings(term: Term, *, has_positions: bool) -> list[str]:
+    """Return the quoted strings of a term; they consist of letters and digits, so nothing in them is syntax."""
+    words, is_open = query_words(term.text)
+    if not words:
+        return []
+    strings = [" ".join(words)] if has_positions else words
+    star = " *" if is_open or term.kind == "prefix" else ""
+    return [f'"{string}"' for string in strings[:-1]] + [f'"{strings[-1]}"{star}']
+
+
+def find_names_with_parts(index: Index, words: Collection[str]) -> dict[str, list[str]]:
+    """Return the names in the index that each word is part of, the shortest first."""
+    every = set(index.ask_all(lambda file: file.identifiers_with(words)))
+    ordered = sorted(every, key=lambda name: (len(name), name))
+    names = {word: [name.lower() for name in ordered if is_name_part(word, name)] for word in words}
+    return {word: of_word for word, of_word in names.items() if of_word}
+
+
+def is_name_part(word: str, name: str) -> bool:
+    """Return whether a word is one part of a name or several in sequence, as `httpserver` of `HTTPServer2`."""
+    whole = name.lower()
+    if word not in whole:
+        return False
+    spans = find_part_spans(name)
+    starts, ends = {start for start, _ in spans}, {end for _, end in spans}
+    return any(start + len(word) in ends for start in starts if whole.startswith(word, start))

@@ -1,4 +1,4 @@
-"""Words found in short texts though they are typed in haste: a beginning, a part, one slip, or only some of the letters."""
+"""Quick find: fuzzy matches in titles and projects while somebody types, merged with matches in texts."""
 
 from __future__ import annotations
 
@@ -10,58 +10,64 @@ from itertools import islice
 
 import msgspec
 
-from retold.archive.index.reader import kept_index
-from retold.archive.queries.listing import titled_like
+from retold.archive.index.reader import open_shared_index
+from retold.archive.queries.listing import CONVERSATIONS, title_condition
 from retold.archive.store import Store
-from retold.model.session import Counts, Kind, Project, SessionStatus, SourceFile
-from retold.model.usage import Totals
-from retold.projects.matching import is_meant, last_name
+from retold.model.session import Counts, Kind, Project, SessionStatus, SourceFile, Totals
+from retold.projects.matching import folder_name, matches_project
 from retold.search.engine import Search
 from retold.search.filters import Filters
-from retold.search.listing import ProjectPlace, called, outlines, places
-from retold.search.pages import BASE, ResultRow, SessionSummary, glances, held_rows, short_query
-from retold.search.query import QuerySyntaxError, parse
+from retold.search.listing import ProjectSummary, list_json, list_projects, match_projects
+from retold.search.pages import (
+    ResultRow,
+    SessionSummary,
+    load_result_rows,
+    parse_limited,
+    select_summaries,
+)
+from retold.search.query import QuerySyntaxError, is_symbol_query, parse_query
 from retold.search.results import MessageHit, SearchResult
-from retold.search.scan_job import ResultItem, holding_of
-from retold.search.signs import is_of_signs
+from retold.search.scan_job import ResultItem, to_result_item
 
-_BEGINS, _PART, _SLIP, _LETTERS = 5, 4, 2, 1
-"""How close a word comes."""
-_LONGEST, _SOON = 400, 160
-"""How much of a text is looked at, for words and for what comes near them."""
+_BEGINS, _PART, _TYPO, _LETTERS = 5, 4, 2, 1
+"""Scores of a word: at the beginning of a word, within one, with a typo, and as letters or initials."""
+_LONGEST, _LONGEST_FUZZY = 400, 160
+"""Characters of a text that are searched, exactly and for fuzzy matches."""
 _MOST_WORDS = 8
-_SLIPPERY = 4
-"""Shorter words are close to too many others."""
+_SHORTEST_FUZZY = 4
+"""Letters of a word: shorter ones are similar to too many others."""
 _NAMES = 2
-"""Fields that are names: in longer texts, some letters of every word stand somewhere."""
-_SPELT = 24
-"""How many letters of a word are looked at for slips."""
-_PLACES = 8
-"""At how many places of a text letters are looked for."""
+"""The number of fields that are names: longer texts contain the letters of every word."""
+_LONGEST_TYPO = 24
+"""Letters of a word in which a typo is searched."""
+_STARTS = 8
+"""Positions of a text at which letters are searched."""
 
 
-def words_of(typed: str) -> list[str]:
-    """Return the words that are looked for."""
-    return folded(typed).split()[:_MOST_WORDS]
+def split_words(typed: str) -> list[str]:
+    """Return the words of a typed text."""
+    return fold_text(typed).split()[:_MOST_WORDS]
 
 
-def folded(text: str) -> str:
-    """Return a text as it is compared."""
+def fold_text(text: str) -> str:
+    """Return the form of a text that is compared."""
     return " ".join(text[:_LONGEST].casefold().split())
 
 
-def closeness(words: Sequence[str], fields: Sequence[str], *, strict: bool = False) -> tuple[int, int] | None:
-    """Return how close folded fields come to words, the first field counting most; None if a word is in none of them.
+def score_fields(
+    words: Sequence[str], fields: Sequence[str], *, strict: bool = False
+) -> tuple[int, int] | None:
+    """Return the score of folded fields for words; None if a word is in none of them.
 
-    The first figure is that of the word that fits worst. If it is strict, only words count that stand there as they
-    were typed.
+    The first number is the score of the worst word, the second the sum of all, in which the first fields count more.
+    With `strict`, only exact matches count.
     """
     worst, together = _BEGINS, 0
     for word in words:
         best, weight = 0, 0
         for place, field in enumerate(fields):
-            found = _standing(word, field) or (
-                0 if strict else _near_enough(word, field, is_name=place < _NAMES)
+            found = _match_exactly(word, field) or (
+                0 if strict else _match_fuzzily(word, field, is_name=place < _NAMES)
             )
             if found > best:
                 best, weight = found, found * 4 - place
@@ -71,51 +77,51 @@ def closeness(words: Sequence[str], fields: Sequence[str], *, strict: bool = Fal
     return worst, together
 
 
-def _standing(word: str, text: str) -> int:
+def _match_exactly(word: str, text: str) -> int:
     at = text.find(word)
     if at < 0:
         return 0
     return _BEGINS if at == 0 or not text[at - 1].isalnum() or f" {word}" in text else _PART
 
 
-def _near_enough(word: str, text: str, *, is_name: bool) -> int:
-    text = text[:_SOON]
-    if len(word) >= _SLIPPERY and _has_slip(word, text):
-        return _SLIP
+def _match_fuzzily(word: str, text: str, *, is_name: bool) -> int:
+    text = text[:_LONGEST_FUZZY]
+    if len(word) >= _SHORTEST_FUZZY and _has_typo(word, text):
+        return _TYPO
     if not is_name:
         return 0
-    return _LETTERS if (_has_letters if len(word) >= _SLIPPERY else _has_initials)(word, text) else 0
+    return _LETTERS if (_has_letters if len(word) >= _SHORTEST_FUZZY else _has_initials)(word, text) else 0
 
 
-def _has_slip(word: str, text: str) -> bool:
-    """Tell whether the text has the word but for one letter, or two that changed places."""
-    return _slips(word[:_SPELT]).search(text) is not None
+def _has_typo(word: str, text: str) -> bool:
+    """Return whether a text has a word with one wrong letter or two that are swapped."""
+    return _typo_pattern(word[:_LONGEST_TYPO]).search(text) is not None
 
 
 @lru_cache(maxsize=64)
-def _slips(word: str) -> re.Pattern[str]:
-    """Return what finds a word with one slip at the beginning of another.
+def _typo_pattern(word: str) -> re.Pattern[str]:
+    """Return the pattern of a word with one typo at the beginning of a word.
 
-    Not in its first letter: hardly anybody mistypes that, and too much would fit. Nothing repeats, so that the work is bounded.
+    The first letter must be right: few people mistype it, and too much would match. Nothing repeats, so the time is bounded.
     """
     first, rest = word[0], word[1:]
     ways = []
     for place in range(len(rest)):
         before, letter, after = rest[:place], rest[place], rest[place + 1 :]
         escaped = [re.escape(part) for part in (before, letter, after, after[:1], after[1:])]
-        ways.append(f"{escaped[0]}.{escaped[1]}{escaped[2]}")  # one was left out
-        ways.append(f"{escaped[0]}{escaped[2]}")  # one is too many
-        ways.append(f"{escaped[0]}.{escaped[2]}")  # one is another
-        ways.append(f"{escaped[0]}{escaped[3]}{escaped[1]}{escaped[4]}")  # two changed places
+        ways.append(f"{escaped[0]}.{escaped[1]}{escaped[2]}")  # a letter is missing
+        ways.append(f"{escaped[0]}{escaped[2]}")  # a letter is too many
+        ways.append(f"{escaped[0]}.{escaped[2]}")  # a letter is wrong
+        ways.append(f"{escaped[0]}{escaped[3]}{escaped[1]}{escaped[4]}")  # two letters are swapped
     begins = re.escape(first)
-    # The letter before the look behind it: so places are found fast.
+    # The letter comes before its lookbehind, because `re` searches for it fast.
     return re.compile(rf"{begins}(?<![^\W_]{begins})(?:{'|'.join(ways)})")
 
 
 def _has_letters(word: str, text: str) -> bool:
-    """Tell whether the letters of a word stand close together in their order, as in `mgrtn` for migration."""
+    """Return whether a text has the letters of a word close together and in order: `mgrtn` for migration."""
     at = text.find(word[0])
-    for _ in range(_PLACES):
+    for _ in range(_STARTS):
         if at < 0:
             return False
         end = _end(word, text, at)
@@ -137,16 +143,16 @@ def _end(word: str, text: str, start: int) -> int:
 
 
 def _has_initials(word: str, text: str) -> bool:
-    """Tell whether words that follow each other begin with these letters."""
+    """Return whether consecutive words begin with the letters of a word."""
     return len(word) > 1 and word in "".join(part[0] for part in text.split())
 
 
 ENOUGH = 50
-"""Where so many have the words as they were typed, nobody looks for those that only come close."""
+"""Exact matches from which on no fuzzy matches are searched."""
 
 
 class SessionCard(msgspec.Struct, frozen=True):
-    """A conversation without what was said in it."""
+    """A conversation without its timeline."""
 
     key: str
     agent: str
@@ -168,126 +174,130 @@ class SessionCard(msgspec.Struct, frozen=True):
 
     @property
     def is_lost(self) -> bool:
-        """Whether the agent has nothing of it any more: the archive alone does."""
+        """Whether all files of the agent are gone, so that only the archive has it."""
         return bool(self.sources) and all(source.state != "present" for source in self.sources)
 
 
-class Named(msgspec.Struct, frozen=True):
-    """A conversation, and the words by which it is found."""
+class TitleEntry(msgspec.Struct, frozen=True):
+    """A conversation and the folded texts in which it is found."""
 
     card: SessionCard
     fields: tuple[str, ...]
 
 
 class TitleMatch(msgspec.Struct, frozen=True):
-    """A conversation that answers what was typed: by its name, by its text, or both."""
+    """A conversation that matches by its title, by its text, or both."""
 
     card: SessionCard
-    is_named: bool = True
+    has_title_match: bool = True
     hits: tuple[MessageHit, ...] = ()
 
 
 _CARD = msgspec.json.Decoder(SessionCard)
 
 
-def cards(record: Store, wanted: Filters, limit: int | None = None) -> list[Named]:
-    """Return the conversations that a list shows, the newest first."""
-    return [_named(_CARD.decode(outline)) for outline in outlines(record, wanted, limit)]
+def load_cards(record: Store, filters: Filters, limit: int | None = None) -> list[TitleEntry]:
+    """Return the selected conversations, the newest first."""
+    return [_to_entry(_CARD.decode(data)) for data in list_json(record, filters, limit)]
 
 
-def _named(card: SessionCard) -> Named:
-    project = last_name(card.project.root) if card.project.root else card.project.native_key
-    said = (card.title, project, card.first_prompt, " ".join((card.agent, *card.tags, *card.models)))
-    return Named(card, tuple(folded(text or "") for text in said))
+def _to_entry(card: SessionCard) -> TitleEntry:
+    project = folder_name(card.project.root) if card.project.root else card.project.native_key
+    texts = (card.title, project, card.first_prompt, " ".join((card.agent, *card.tags, *card.models)))
+    return TitleEntry(card, tuple(fold_text(text or "") for text in texts))
 
 
-def by_name(known: list[Named], typed: str) -> tuple[list[TitleMatch], list[TitleMatch]]:
-    """Return those whose names have all words as they were typed, and those that come close; the best first."""
-    words = words_of(typed)
+def match_titles(entries: list[TitleEntry], typed: str) -> tuple[list[TitleMatch], list[TitleMatch]]:
+    """Return the conversations with exact matches of all words, and those with fuzzy matches; the best first."""
+    words = split_words(typed)
     if not words:
-        return [TitleMatch(one.card) for one in known], []
-    sure = _fitting(known, words, strict=True)
-    if len(sure) >= ENOUGH:
-        return sure, []
-    there = {match.card.key for match in sure}
-    close = _fitting((one for one in known if one.card.key not in there), words, strict=False)
-    return sure, close
+        return [TitleMatch(entry.card) for entry in entries], []
+    exact = _match_entries(entries, words, strict=True)
+    if len(exact) >= ENOUGH:
+        return exact, []
+    keys = {match.card.key for match in exact}
+    return exact, _match_entries((one for one in entries if one.card.key not in keys), words, strict=False)
 
 
-def _fitting(known: Iterable[Named], words: Sequence[str], *, strict: bool) -> list[TitleMatch]:
-    fits = [(closeness(words, one.fields, strict=strict), one.card) for one in known]
-    found = [(fit, card) for fit, card in fits if fit is not None]
-    found.sort(key=lambda pair: pair[0], reverse=True)  # stable: of equals the newest first
-    return [TitleMatch(card) for _, card in found]
+def _match_entries(entries: Iterable[TitleEntry], words: Sequence[str], *, strict: bool) -> list[TitleMatch]:
+    scores = [(score_fields(words, entry.fields, strict=strict), entry.card) for entry in entries]
+    matches = [(score, card) for score, card in scores if score is not None]
+    matches.sort(key=lambda pair: pair[0], reverse=True)  # stable: of equals the newest first
+    return [TitleMatch(card) for _, card in matches]
 
 
-def joined(
-    named: tuple[list[TitleMatch], list[TitleMatch]], said: list[SearchResult], known: dict[str, SessionCard]
+def merge_matches(
+    by_title: tuple[list[TitleMatch], list[TitleMatch]],
+    by_text: list[SearchResult],
+    cards: dict[str, SessionCard],
 ) -> list[TitleMatch]:
-    """Return all that was found, each conversation once: by its name, then by its text, then what only comes close."""
-    hits = {one.key: tuple(one.hits) for one in said}
-    sure, close = ([TitleMatch(one.card, hits=hits.get(one.card.key, ())) for one in part] for part in named)
-    there = {one.card.key for one in sure}
+    """Return all matches, each conversation once: exact matches of titles, matches of texts, and fuzzy ones of titles."""
+    hits = {result.key: tuple(result.hits) for result in by_text}
+    exact, fuzzy = (
+        [TitleMatch(match.card, hits=hits.get(match.card.key, ())) for match in part] for part in by_title
+    )
+    keys = {match.card.key for match in exact}
     texts = [
-        TitleMatch(known[one.key], is_named=False, hits=tuple(one.hits))
-        for one in said
-        if one.key in known and one.key not in there
+        TitleMatch(cards[key], has_title_match=False, hits=of_key)
+        for key, of_key in hits.items()
+        if key in cards and key not in keys
     ]
-    return [*sure, *texts, *(one for one in close if one.card.key not in hits)]
+    return [*exact, *texts, *(match for match in fuzzy if match.card.key not in hits)]
 
 
-SAID, TITLED, PROJECTS, NEWEST = 6, 4, 3, 8
+BY_TEXT, BY_TITLE, PROJECTS, NEWEST = 6, 4, 3, 8
+"""Suggestions of each kind."""
 SHORTEST = 2
-"""Letters that say something."""
-PATIENCE = 1.0
-"""Seconds that a search for signs may take."""
+"""Letters from which on there are suggestions."""
+SYMBOL_TIMEOUT = 1.0
+"""Seconds for a search for symbols."""
 
 
 class QuickFind(msgspec.Struct, frozen=True):
-    """What is offered."""
+    """Suggestions for a text that somebody is typing."""
 
-    said: Sequence[ResultRow] = ()
-    """Conversations in which it was said, each with one place."""
-    titled: Sequence[SessionSummary] = ()
-    """Others that are called so."""
-    projects: Sequence[ProjectPlace] = ()
+    by_text: Sequence[ResultRow] = ()
+    """Conversations that contain it, each with one hit."""
+    by_title: Sequence[SessionSummary] = ()
+    """Other conversations with this title."""
+    projects: Sequence[ProjectSummary] = ()
     newest: Sequence[SessionSummary] = ()
-    """Where nothing was typed yet."""
+    """The newest conversations, if nothing was typed yet."""
 
 
-def leap(record: Store, text: str) -> QuickFind:
-    """Return what is offered for what was typed so far; a query that means nothing yet finds no words, only titles."""
+def quick_find(record: Store, text: str) -> QuickFind:
+    """Return suggestions; for an unfinished query with an error, only those by title."""
     if not text:
-        return QuickFind(newest=glances(record, BASE, NEWEST))
+        return QuickFind(newest=select_summaries(record, CONVERSATIONS, NEWEST))
     if len(text) < SHORTEST:
         return QuickFind()
     try:
-        said = held_rows(record, _said(record, text))
+        rows = load_result_rows(record, _find_items(record, text))
     except QuerySyntaxError:
-        said = []
-    known = {row.card.session for row in said}
-    named = glances(record, [*BASE, titled_like(text)], SAID + TITLED)
+        rows = []
+    known = {row.summary.session for row in rows}
+    titles = select_summaries(record, [*CONVERSATIONS, title_condition(text)], BY_TEXT + BY_TITLE)
     return QuickFind(
-        said,
-        [card for card in named if card.session not in known][:TITLED],
-        called(places(record), text)[:PROJECTS],
+        rows,
+        [summary for summary in titles if summary.session not in known][:BY_TITLE],
+        match_projects(list_projects(record), text)[:PROJECTS],
     )
 
 
-def _said(record: Store, text: str) -> list[ResultItem]:
-    """Return the best conversations with all words in one message, or else those with words that begin so."""
-    index = kept_index(record, is_meant)
-    query = short_query(text)
+def _find_items(record: Store, text: str) -> list[ResultItem]:
+    """Return the best conversations with all words in one message or, if there are none, with the last word as a prefix."""
+    index = open_shared_index(record, matches_project)
+    query = parse_limited(text)
     search = Search(record, query, Filters(query.fields), index)
     if not query.terms:
         return []
-    search.patience = PATIENCE
-    found = list(islice(search.near(SAID), SAID))
-    is_word = not query.fields and not is_of_signs(query) and all(not one.is_negated for one in query.clauses)
-    if not found and is_word and text.endswith(query.terms[-1].text):
-        query = parse(f"{text}*")
+    search.symbol_timeout = SYMBOL_TIMEOUT
+    matches = list(islice(search.find_in_messages(BY_TEXT), BY_TEXT))
+    has_words = not query.fields and not is_symbol_query(query)
+    has_words = has_words and not any(clause.is_negated for clause in query.clauses)
+    if not matches and has_words and text.endswith(query.terms[-1].text):
+        query = parse_query(f"{text}*")
         search = Search(record, query, Filters(), index)
-        found = list(islice(search.latest(), SAID))
-    return [
-        msgspec.structs.replace(one, places=one.places[:1]) for one in map(holding_of, search.told(found))
-    ]
+        matches = list(islice(search.find_recent(), BY_TEXT))
+    items = map(to_result_item, search.load_results(matches))
+    return [msgspec.structs.replace(item, hits=item.hits[:1]) for item in items]

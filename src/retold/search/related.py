@@ -1,27 +1,33 @@
-"""Where else to look: sessions that belong to one, or have something to do with it, each with why."""
+"""Related sessions: the family of a session, its copies, and sessions with the same files or at the same time."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from retold.archive.queries.listing import fates, stamp_of
-from retold.archive.queries.related import co_changers, namesakes, neighbours, relatives, sharers
+from retold.archive.queries.listing import count_fates, load_stamp
+from retold.archive.queries.related import (
+    load_co_changers,
+    load_namesakes,
+    load_neighbours,
+    load_relatives,
+    load_sharers,
+)
 from retold.archive.store import Store
 
-MOST = 12
-"""Of each kind."""
-FILES = 3
-"""So many files are named."""
-AROUND = 36 * 3600
-"""Seconds before and after that are around the same time."""
+_MOST = 12
+"""Sessions of each kind."""
+_FILES = 3
+"""Files that are named."""
+_AROUND = 36 * 3600
+"""Seconds before and after a session that are the same time."""
 
 
-class Other(msgspec.Struct, frozen=True):
-    """Another session, and why it is named."""
+class RelatedSession(msgspec.Struct, frozen=True):
+    """A related session and the reason."""
 
     key: str
     title: str | None
@@ -29,83 +35,84 @@ class Other(msgspec.Struct, frozen=True):
     kind: str
     ended_at: str | None
     why: str
-    """`parent`, `subagent`, `child`; `messages` or `id` that they share; `files` that both changed; `time`."""
+    """`parent`, `subagent` or `child`; shared `messages` or a shared `id`; changed `files`; `time`."""
     shared: int = 0
-    """Messages or files."""
+    """The number of shared messages or files."""
     files: tuple[str, ...] = ()
-    """Some of those, the rarest first."""
+    """Some of the files, those changed by the fewest sessions first."""
     later: int = 0
     """Seconds by which it began later."""
 
 
-def elsewhere(record: Store, key: str) -> list[Other]:
-    """Return the other sessions, those that belong to it first; each once, for the best reason."""
-    found: dict[str, Other] = {}
-    for one in (*_belonging(record, key), *_with_files(record, key)[:MOST], *_near(record, key)):
-        found.setdefault(one.key, one)
-    return list(found.values())
+def find_related(record: Store, key: str) -> list[RelatedSession]:
+    """Return the related sessions, each once with its strongest reason, the family first."""
+    related: dict[str, RelatedSession] = {}
+    for one in (
+        *_find_family(record, key),
+        *_find_by_files(record, key)[:_MOST],
+        *_find_by_time(record, key),
+    ):
+        related.setdefault(one.key, one)
+    return list(related.values())
 
 
-def _belonging(record: Store, key: str) -> list[Other]:
-    family = [Other(*_told(row), why=why) for why, *row in relatives(record, key, MOST)]
-    copies = [
-        Other(*_told(row), why="messages", shared=shared) for shared, *row in sharers(record, key, MOST)
-    ]
-    return [*family, *copies, *(Other(*_told(row), why="id") for row in namesakes(record, key, MOST))]
+def _related(
+    row: Sequence[Any], why: str, shared: int = 0, files: tuple[str, ...] = (), later: int = 0
+) -> RelatedSession:
+    key, title, agent, kind, ended_at = row
+    return RelatedSession(key, title, agent, kind, ended_at, why, shared, files, later)
 
 
-def _with_files(record: Store, key: str) -> list[Other]:
-    """Return those that changed the same files, those first that share most that few others did."""
-    rows = list(co_changers(record, key))
+def _find_family(record: Store, key: str) -> Iterator[RelatedSession]:
+    for why, *row in load_relatives(record, key, _MOST):
+        yield _related(row, why)
+    for shared, *row in load_sharers(record, key, _MOST):
+        yield _related(row, "messages", shared)
+    for namesake in load_namesakes(record, key, _MOST):
+        yield _related(namesake, "id")
+
+
+def _find_by_files(record: Store, key: str) -> list[RelatedSession]:
+    """Return the sessions that changed the same files, those first with most files that few others changed."""
+    rows = list(load_co_changers(record, key))
     changed = Counter(path for path, *_ in rows)
     paths: dict[str, list[str]] = defaultdict(list)
-    told = {}
-    for path, *row in rows:
-        one = _told(row)
-        paths[one[0]].append(path)
-        told[one[0]] = one
-    weights = {other: sum(1 / changed[path] for path in held) for other, held in paths.items()}
-    ranked = sorted(paths, key=lambda other: (-weights[other], other))
-    return [
-        Other(*told[other], why="files", shared=len(paths[other]), files=_rarest(paths[other], changed))
-        for other in ranked
-    ]
+    sessions = {}
+    for path, *session in rows:
+        paths[session[0]].append(path)
+        sessions[session[0]] = session
+    weights = {other: sum(1 / changed[path] for path in of_other) for other, of_other in paths.items()}
+    related = []
+    for other in sorted(paths, key=lambda other: (-weights[other], other)):
+        rarest = sorted(paths[other], key=lambda path: (changed[path], path))[:_FILES]
+        related.append(_related(sessions[other], "files", len(paths[other]), tuple(rarest)))
+    return related
 
 
-def _told(row: Sequence[Any]) -> tuple[str, str | None, str, str, str | None]:
-    key, title, agent, kind, ended_at = row
-    return key, title, agent, kind, ended_at
-
-
-def _rarest(paths: list[str], changed: Counter[str]) -> tuple[str, ...]:
-    return tuple(sorted(paths, key=lambda path: (changed[path], path))[:FILES])
-
-
-def _near(record: Store, key: str) -> list[Other]:
-    return [
-        Other(*_told(row), why="time", later=later) for later, *row in neighbours(record, key, AROUND, MOST)
-    ]
+def _find_by_time(record: Store, key: str) -> Iterator[RelatedSession]:
+    for later, *row in load_neighbours(record, key, _AROUND, _MOST):
+        yield _related(row, "time", later=later)
 
 
 class SessionState(msgspec.Struct, frozen=True):
-    """What can be told without reading it."""
+    """The state of a session in the archive, without its content."""
 
     stamp: str
-    """Another when anything in it is."""
+    """Changes with the session."""
     total: int
-    """Entries in the full view."""
+    """The number of entries in the full view."""
     fates: dict[str, int]
-    """Messages by what became of them."""
+    """The number of messages by fate."""
     copied: int
-    """Messages that another session holds as its own."""
+    """The number of messages that belong to another session."""
 
 
-def state(record: Store, key: str) -> SessionState | None:
-    """Return how a session stands; None if there is none."""
-    stamp = stamp_of(record, key)
+def load_state(record: Store, key: str) -> SessionState | None:
+    """Return the state of a session; None if there is none."""
+    stamp = load_stamp(record, key)
     if stamp is None:
         return None
-    rows = list(fates(record, key))
+    rows = list(count_fates(record, key))
     return SessionState(
         stamp.hex(),
         sum(entries for _, entries, *_ in rows),

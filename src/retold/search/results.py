@@ -1,27 +1,26 @@
-"""What a search gives: conversations, and the places in them where it is said."""
+"""Results of a search: sessions with their hits, and the snippets and highlights of a hit."""
 
 from __future__ import annotations
 
 import re
 import time
-from itertools import pairwise, takewhile
+from itertools import accumulate, pairwise, takewhile
 
 from retold.archive.index.tokenizer import (
     ACCENTS,
     LONGEST_NAME,
     PICTURES,
-    atoms,
+    find_part_spans,
     fold,
     is_dense,
+    is_joined,
     is_letter,
     is_picture,
-    leveled,
-    normal,
-    part_spans,
+    level,
+    normalize,
+    split_runs,
 )
-from retold.archive.queries.listing import heading_row, message_row, tool_of
-from retold.search.candidates import DocumentMatch
-from retold.search.normal_text import NormalText
+from retold.archive.queries.listing import load_heading_row, load_message_row, load_tool_name
 
 TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
@@ -32,28 +31,95 @@ if TYPE_CHECKING:
     from retold.archive.store import Store
     from retold.search.query import Query, Term
 
-    Shown = tuple[str, list[tuple[int, int]]]
-    """A snippet, and where in it the words stand."""
-
+    Range = tuple[int, int]
+    """The start and the end of a part of a text."""
+    Snippet = tuple[str, list[Range]]
+    """One line of a text, and the highlights in it."""
     Clean = Callable[[str], str]
-    """Takes out of a text what nobody should see."""
+    """Removes secrets from a text."""
 
 
-HITS = 3
-"""How many places of a conversation are shown."""
+_RUN = re.compile(r"[^\x00-\x7f]+")
+
+
+class NormalText:
+    """The normal form of a text, which maps its ranges to ranges of the text."""
+
+    __slots__ = ("_pieces", "_text", "normal")
+
+    def __init__(self, text: str) -> None:
+        self._text, self.normal = text, normalize(text)
+        self._pieces: list[tuple[int, int, int, int]] = []
+        """Start and end of each piece, in the normal form and in the text; set when they are needed."""
+
+    def _split(self) -> None:
+        pieces = list(_pieces(self._text))
+        forms = [normalize(piece) for piece in pieces]
+        if "".join(forms) != self.normal:  # pieces were combined, so that only the whole text can be mapped
+            pieces, forms = [self._text], [self.normal]
+        ends = zip(accumulate(map(len, forms)), accumulate(map(len, pieces)), strict=True)
+        self._pieces = [
+            (end - len(form), end, text_end - len(piece), text_end)
+            for form, piece, (end, text_end) in zip(forms, pieces, ends, strict=True)
+        ]
+
+    def original_range(self, start: int, end: int) -> Range:
+        """Return the range of the text for a range of the normal form; a character that became several stays whole."""
+        if self.normal == self._text:
+            return start, end
+        if not self._pieces:
+            self._split()
+        first, last = self._piece_at(start), self._piece_at(end - 1)
+        return self._original(first, start, is_end=False), self._original(last, end, is_end=True)
+
+    def _piece_at(self, index: int) -> tuple[int, int, int, int]:
+        from bisect import bisect_right
+
+        return self._pieces[bisect_right(self._pieces, index, key=lambda piece: piece[0]) - 1]
+
+    @staticmethod
+    def _original(piece: tuple[int, int, int, int], index: int, *, is_end: bool) -> int:
+        start, end, text_start, text_end = piece
+        if end - start == text_end - text_start:
+            return text_start + index - start
+        return text_end if is_end else text_start
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield the pieces of a text that are normalised independently: ASCII, and each other character with its marks."""
+    done = 0
+    for run in _RUN.finditer(text):
+        start = run.start()
+        if start > done and is_joined(text[start]):
+            start -= 1
+        if start > done:
+            yield text[done:start]
+        done = start
+        for index in range(start + 1, run.end()):
+            if not is_joined(text[index]):
+                yield text[done:index]
+                done = index
+        yield text[done : run.end()]
+        done = run.end()
+    if done < len(text):
+        yield text[done:]
+
+
+HITS_PER_RESULT = 3
+"""Hits of a session that are shown at most."""
 
 
 class MessageHit:
-    """A place where it is said."""
+    """A message or tool output that matches, with its snippet."""
 
     __slots__ = ("at", "fate", "matches", "message", "role", "seq", "snippet", "tool")
 
-    def __init__(self, message: Sequence[Any], tool: str | None, shown: Shown, seq: int) -> None:
+    def __init__(self, message: Sequence[Any], tool: str | None, snippet: Snippet, seq: int) -> None:
         self.message, self.role, self.fate, self.at = message
         self.tool = tool
         self.seq = seq
-        """The place in the timeline of the full view."""
-        self.snippet, self.matches = shown
+        """The index in the timeline of the full view."""
+        self.snippet, self.matches = snippet
 
 
 class SearchResult:
@@ -67,147 +133,121 @@ class SearchResult:
         self.project = {"root": root, "native_key": native_key, "hash": project_hash, "evidence": evidence}
 
 
-def conversation_of(record: Store, session: int, score: float, hits: list[MessageHit]) -> SearchResult | None:
-    """Return a session with its hits; None if it has gone meanwhile."""
-    row = heading_row(record, session)
+def load_result(record: Store, session: int, score: float, hits: list[MessageHit]) -> SearchResult | None:
+    """Return a session with its hits; None if it is gone from the archive."""
+    row = load_heading_row(record, session)
     return None if row is None else SearchResult(session, row, score, hits)
 
 
-def hit_of(record: Store, found: IndexHit, shown: Shown) -> MessageHit:
-    """Return a place where it is said, with who said it and what became of it."""
-    row = message_row(record, found.session, found.seq)
-    message = (None, None, "live", None) if row is None else (*row[:3], as_time(row[3]))
-    tool = None if found.place is None else tool_of(record, found.session, found.seq, found.place)
-    return MessageHit(message, tool, shown, found.seq)
+def load_hit(record: Store, hit: IndexHit, snippet: Snippet) -> MessageHit:
+    """Return a hit with the role, fate and time of its message, or the name of its tool."""
+    row = load_message_row(record, hit.session, hit.seq)
+    message = (None, None, "live", None) if row is None else (*row[:3], format_micros(row[3]))
+    tool = None if hit.position is None else load_tool_name(record, hit.session, hit.seq, hit.position)
+    return MessageHit(message, tool, snippet, hit.seq)
 
 
-def as_time(micros: int | None) -> str | None:
+def format_micros(micros: int | None) -> str | None:
     """Return a time as ISO 8601 in UTC, from microseconds since 1970."""
     if micros is None:
         return None
     seconds, rest = divmod(micros, 1_000_000)
-    told = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
-    return f"{told}.{rest // 1000:03}Z" if rest % 1000 == 0 else f"{told}.{rest:06}Z"
-
-
-SECOND = 0.1
-"""What further documents of a conversation add to the score of its best."""
-COUNTED = 3
-"""Documents of a session that count."""
-LESS = 0.5
-"""Factor for matches in outputs, in parts of names, or spread over messages."""
-
-
-def session_score(scores: Sequence[float]) -> float:
-    """Return what a session is worth whose documents have these scores, the best first."""
-    return scores[0] + SECOND * sum(scores[1:COUNTED])
-
-
-def chained(tiers: Iterable[Iterator[DocumentMatch]]) -> Iterator[DocumentMatch]:
-    """Yield the matches of each tier behind those of the tiers before it, each session once; the best score is 1.
-
-    What a tier finds weighs less than all that the tiers before it found.
-    """
-    known: set[int] = set()
-    above = weakest = 1.0
-    for tier in tiers:
-        best = 0.0
-        for match in tier:
-            if match.session not in known:
-                known.add(match.session)
-                best = best or match.score
-                weakest = above * match.score / best
-                yield DocumentMatch(match.session, weakest, match.ended_at, match.docs)
-        above = weakest * LESS if known else 1.0
+    at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    return f"{at}.{rest // 1000:03}Z" if rest % 1000 == 0 else f"{at}.{rest:06}Z"
 
 
 WIDTH = 160
-"""How many characters of a text are shown."""
-_MOST_MARKS = 1_000
+"""Characters of a snippet."""
+_MOST_HIGHLIGHTS = 1_000
+"""Highlights of each term in a text."""
 _CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NAME = _CAPITALS + _CAPITALS.lower() + "0123456789"
 _SPACES = re.compile(r"\s+")
 _NEXT_WORD = re.compile(r"(\s*)(\S+)")
 _GAP = rf"(?:_|[^\w{PICTURES}])"
-"""What may stand between two words of a phrase."""
+"""A character between two words of a phrase."""
 _FAR = 8
-"""How many times the width is looked back for words, where a text has mostly spaces."""
+"""How many times the width is searched backwards for words, in a text of mostly spaces."""
 
 
-class _Page:
-    """A text in its normal form, and the same without case and accents in which it is searched."""
+class _SearchText:
+    """A text in its normal form, and without case and accents, in which terms are searched."""
 
-    __slots__ = ("has_accents", "level", "text", "whole")
+    __slots__ = ("form", "has_accents", "level", "text")
 
     def __init__(self, text: str) -> None:
-        self.whole = NormalText(text)
-        text = self.text = self.whole.normal
-        self.level = leveled(text)
+        self.form = NormalText(text)
+        text = self.text = self.form.normal
+        self.level = level(text)
         self.has_accents = not text.isascii() and any([accent in text for accent in ACCENTS])
 
 
-def marks(text: str, query: Query) -> list[tuple[int, int]]:
-    """Return where the terms of a query stand in a text, from first to last; of each term at most 1,000."""
-    page = _Page(text)
-    found = [page.whole.place(*place) for term in _meant(query) for place in _places(term, page)]
-    return _merged(sorted(found))
+def find_highlights(text: str, query: Query) -> list[Range]:
+    """Return the ranges of a text that the terms of a query match, in order."""
+    searched = _SearchText(text)
+    ranges = [
+        searched.form.original_range(*found)
+        for term in _searched_terms(query)
+        for found in _occurrences(term, searched)
+    ]
+    return _merge_overlaps(sorted(ranges))
 
 
-def satisfies(text: str, query: Query) -> bool:
-    """Tell whether a text has what the clauses of a query ask for, phrases as phrases, and nothing they exclude."""
-    page = _Page(text)
-    meant = set(_meant(query))
+def matches_query(text: str, query: Query) -> bool:
+    """Return whether a text matches all clauses of a query, phrases as phrases, and nothing that they exclude."""
+    searched = _SearchText(text)
+    searched_terms = set(_searched_terms(query))
     for clause in query.clauses:
         terms = [
-            term for term in clause.alternatives if term in meant or (clause.is_negated and atoms(term.text))
+            term
+            for term in clause.alternatives
+            if term in searched_terms or (clause.is_negated and split_runs(term.text))
         ]
-        occurs = any(next(_places(term, page), None) is not None for term in terms)
+        occurs = any(next(_occurrences(term, searched), None) is not None for term in terms)
         if terms and occurs == clause.is_negated:
             return False
     return True
 
 
-def snippet(
-    text: str, found: Sequence[tuple[int, int]], width: int = WIDTH
-) -> tuple[str, list[tuple[int, int]]]:
-    """Return one line of a text around as many different marks as fit, and where they stand in it."""
-    shown = _trimmed(text, found)
-    first, last = densest(text, shown, width)
+def make_snippet(text: str, highlights: Sequence[Range], width: int = WIDTH) -> Snippet:
+    """Return one line of a text around as many different highlights as fit."""
+    highlights = _trim_spaces(text, highlights)
+    first, last = densest_range(text, highlights, width)
     if _length(text[first:last]) > width:
         last = _reach(text, first, width)
     room = width - _length(text[first:last])
     nearby = _reach(text, last, room // 2)
     start = first - _reach_back(text, first, room - _length(text[last:nearby]))
     end = _reach(text, last, room - _length(text[start:first]))
-    return _line(text, start, end, shown)
+    return _join_line(text, start, end, highlights)
 
 
-def _meant(query: Query) -> Sequence[Term]:
-    """Return the terms that have words; signs are looked for only where there is nothing else, as in the index."""
-    return [term for term in query.terms if atoms(term.text)] or query.terms
+def _searched_terms(query: Query) -> Sequence[Term]:
+    """Return the terms with words; only if there are none, those of symbols, as in the index."""
+    return [term for term in query.terms if split_runs(term.text)] or query.terms
 
 
-def _places(term: Term, page: _Page) -> Iterator[tuple[int, int]]:
-    """Yield where a term stands."""
-    words = atoms(term.text)
-    pattern = re.compile(_pattern(words, page) if words else re.escape(leveled(normal(term.text))))
-    place = count = 0
-    while count < _MOST_MARKS and (found := pattern.search(page.level, place)):
-        start, end = found.span()
-        if words and not _is_whole(found, words, term, page.text):
-            place = start + 1
+def _occurrences(term: Term, searched: _SearchText) -> Iterator[Range]:
+    """Yield the ranges of a term in the normal form of a text."""
+    words = split_runs(term.text)
+    pattern = re.compile(_pattern(words, searched) if words else re.escape(level(normalize(term.text))))
+    index = count = 0
+    while count < _MOST_HIGHLIGHTS and (match := pattern.search(searched.level, index)):
+        start, end = match.span()
+        if words and not _is_whole(match, words, term, searched.text):
+            index = start + 1
             continue
         if term.kind == "prefix":
-            end = _word_end(page.text, end)
+            end = _word_end(searched.text, end)
         yield start, end
-        place, count = end, count + 1
+        index, count = end, count + 1
 
 
-def _pattern(words: Sequence[str], page: _Page) -> str:
-    """Return the words one after the other, with a group for what is between two."""
-    accents = f"[{ACCENTS}]*+" if page.has_accents else ""  # a gap may begin with one, too
+def _pattern(words: Sequence[str], searched: _SearchText) -> str:
+    """Return a pattern of words in sequence, with a group for the gap between two."""
+    accents = f"[{ACCENTS}]*+" if searched.has_accents else ""  # a gap may begin with one, too
     escaped = [re.escape(word) if is_dense(word[0]) else accents.join([*fold(word), ""]) for word in words]
-    # Two runs of dense script without anything between them would be one.
+    # Two runs of dense script without a gap would be one run.
     gaps = [
         f"({_GAP}+)" if is_dense(left[0]) and is_dense(right[0]) else f"({_GAP}*)"
         for left, right in pairwise(words)
@@ -215,53 +255,52 @@ def _pattern(words: Sequence[str], page: _Page) -> str:
     return "".join([piece for pair in zip(escaped, [*gaps, ""], strict=True) for piece in pair])
 
 
-def _is_whole(found: re.Match[str], words: Sequence[str], term: Term, text: str) -> bool:
-    """Tell whether words were found that are words there too, and not pieces of others."""
-    if not _begins(text, found.start()):
+def _is_whole(match: re.Match[str], words: Sequence[str], term: Term, text: str) -> bool:
+    """Return whether a match consists of whole words, and not of pieces of others."""
+    if not _begins(text, match.start()):
         return False
-    joints = [found.start(group) for group in range(1, len(words)) if not found[group]]
+    joints = [match.start(group) for group in range(1, len(words)) if not match[group]]
     is_open = term.kind == "prefix" or is_dense(words[-1][0])
-    return (is_open or _ends(text, found.end())) and all([_begins(text, joint) for joint in joints])
+    return (is_open or _ends(text, match.end())) and all([_begins(text, joint) for joint in joints])
 
 
-def _begins(text: str, place: int) -> bool:
-    """Tell whether a word, or a part of a name, begins at a place."""
-    if place == 0 or not is_letter(text[place - 1]) or is_dense(text[place]) or is_picture(text[place]):
+def _begins(text: str, index: int) -> bool:
+    """Return whether a word, or a part of a name, begins at an index."""
+    if index == 0 or not is_letter(text[index - 1]) or is_dense(text[index]) or is_picture(text[index]):
         return True
-    if text[place] in _CAPITALS and place in [start for start, _ in _parts_around(text, place)]:
+    if text[index] in _CAPITALS and index in [start for start, _ in _parts_around(text, index)]:
         return True
-    if text[place - 1] not in ACCENTS:
+    if text[index - 1] not in ACCENTS:
         return False
-    before = text[max(0, place - LONGEST_NAME) : place].rstrip(ACCENTS)
+    before = text[max(0, index - LONGEST_NAME) : index].rstrip(ACCENTS)
     return not before or not is_letter(before[-1])
 
 
-def _ends(text: str, place: int) -> bool:
-    """Tell whether a word, or a part of a name, ends at a place."""
-    if place == len(text) or not is_letter(text[place]) or is_picture(text[place - 1]):
+def _ends(text: str, index: int) -> bool:
+    """Return whether a word, or a part of a name, ends at an index."""
+    if index == len(text) or not is_letter(text[index]) or is_picture(text[index - 1]):
         return True
-    return text[place] in _NAME and place in [end for _, end in _parts_around(text, place)]
+    return text[index] in _NAME and index in [end for _, end in _parts_around(text, index)]
 
 
-def _parts_around(text: str, place: int) -> Iterator[tuple[int, int]]:
-    """Yield where the parts of the name stand that surrounds a place."""
-    before = text[max(0, place - LONGEST_NAME - 1) : place]
-    after = text[place : place + LONGEST_NAME + 1]
-    start = place - len(before) + len(before.rstrip(_NAME))
-    end = place + len(after) - len(after.lstrip(_NAME))
-    return ((start + first, start + last) for first, last in part_spans(text[start:end]))
+def _parts_around(text: str, index: int) -> Iterator[Range]:
+    """Yield the ranges of the parts of the name around an index."""
+    before = text[max(0, index - LONGEST_NAME - 1) : index]
+    after = text[index : index + LONGEST_NAME + 1]
+    start = index - len(before) + len(before.rstrip(_NAME))
+    end = index + len(after) - len(after.lstrip(_NAME))
+    return ((start + first, start + last) for first, last in find_part_spans(text[start:end]))
 
 
-def _word_end(text: str, place: int) -> int:
-    while place < len(text) and is_letter(text[place]):
-        place += 1
-    return place
+def _word_end(text: str, index: int) -> int:
+    while index < len(text) and is_letter(text[index]):
+        index += 1
+    return index
 
 
-def _merged(places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return ranges in which those that overlap are one."""
-    merged: list[tuple[int, int]] = []
-    for start, end in places:
+def _merge_overlaps(ranges: Iterable[Range]) -> list[Range]:
+    merged: list[Range] = []
+    for start, end in ranges:
         if merged and start < merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
@@ -269,117 +308,115 @@ def _merged(places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _trimmed(text: str, found: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the marks without the spaces at their ends."""
+def _trim_spaces(text: str, highlights: Sequence[Range]) -> list[Range]:
+    """Return highlights without the spaces at their ends."""
     trimmed = []
-    for start, end in found:
-        marked = text[start:end]
-        if stripped := marked.strip():
-            begin = start + marked.index(stripped[0])
-            trimmed.append((begin, begin + len(stripped)))
+    for start, end in highlights:
+        words = text[start:end]
+        if stripped := words.strip():
+            first = start + words.index(stripped[0])
+            trimmed.append((first, first + len(stripped)))
     return trimmed
 
 
-def densest(text: str, found: Sequence[tuple[int, int]], width: int = WIDTH) -> tuple[int, int]:
-    """Return the range, no wider than asked for, in which most different marks are; without any, the text's begin."""
-    if not found:
-        begin = len(text) - len(text.lstrip())
-        return begin, begin
-    words = [leveled(text[start:end]) for start, end in found]
+def densest_range(text: str, highlights: Sequence[Range], width: int = WIDTH) -> Range:
+    """Return the range of at most `width` with most different highlights; without any, the begin of the text."""
+    if not highlights:
+        start = len(text) - len(text.lstrip())
+        return start, start
+    words = [level(text[start:end]) for start, end in highlights]
     left, right = max(
-        _windows(found, width),
+        _windows(highlights, width),
         key=lambda window: (len(set(words[window[0] : window[1] + 1])), window[1] - window[0]),
     )
-    return found[left][0], found[right][1]
+    return highlights[left][0], highlights[right][1]
 
 
-def _windows(found: Sequence[tuple[int, int]], width: int) -> Iterator[tuple[int, int]]:
-    """Yield for each mark the first and the last of those that fit together with it as the last."""
+def _windows(highlights: Sequence[Range], width: int) -> Iterator[Range]:
+    """Yield for each highlight, as the last one, the indexes of the first and the last that fit into the width."""
     left = 0
-    for right, (_, end) in enumerate(found):
-        while left < right and end - found[left][0] > width:
+    for right, (_, end) in enumerate(highlights):
+        while left < right and end - highlights[left][0] > width:
             left += 1
         yield left, right
 
 
-def _reach(text: str, place: int, room: int) -> int:
-    """Return the end of the last word that has room behind a place; a word that begins before it may be cut."""
-    end = place
+def _reach(text: str, start: int, room: int) -> int:
+    """Return the end of the last word that fits into the room after `start`; a word that begins before it may be cut."""
+    end = start
     while word := _NEXT_WORD.match(text, end):
         length = bool(word[1]) + len(word[2])
         if length > room:
-            return end + room if end == place and not word[1] else end
+            return end + room if end == start and not word[1] else end
         end, room = word.end(), room - length
     return end
 
 
-def _reach_back(text: str, place: int, room: int) -> int:
-    """Return how many characters before a place have room."""
-    return _reach(text[max(0, place - _FAR * room) : place][::-1], 0, room)
+def _reach_back(text: str, end: int, room: int) -> int:
+    """Return the number of characters before `end` that fit into the room."""
+    return _reach(text[max(0, end - _FAR * room) : end][::-1], 0, room)
 
 
 def _length(text: str) -> int:
     return len(_SPACES.sub(" ", text))
 
 
-def _line(
-    text: str, start: int, end: int, found: Sequence[tuple[int, int]]
-) -> tuple[str, list[tuple[int, int]]]:
-    """Return a piece of a text in one line, and where the marks are in it."""
+def _join_line(text: str, start: int, end: int, highlights: Sequence[Range]) -> Snippet:
+    """Return a range of a text in one line, with its highlights."""
     line = "…" if text[:start].strip() else ""
     ranges = []
-    place = start
-    for first, last in found:
+    done = start
+    for first, last in highlights:
         if first < end and last > start:
-            line += _SPACES.sub(" ", text[place : max(first, start)])
-            place = min(last, end)
-            marked = _SPACES.sub(" ", text[max(first, start) : place])
-            ranges.append((len(line), len(line) + len(marked)))
-            line += marked
-    line += _SPACES.sub(" ", text[place:end])
+            line += _SPACES.sub(" ", text[done : max(first, start)])
+            done = min(last, end)
+            words = _SPACES.sub(" ", text[max(first, start) : done])
+            ranges.append((len(line), len(line) + len(words)))
+            line += words
+    line += _SPACES.sub(" ", text[done:end])
     return line + ("…" if text[end:].strip() else ""), ranges
 
 
-AROUND = 4_096
-"""Characters on either side that are cleaned with a place: a key that begins before it is known as a whole."""
+CONTEXT = 4_096
+"""Characters on either side that are cleaned with the highlights, so that a key that begins before them is whole."""
 _EDGE = 2_048
-"""Of those, as many are not shown where the text was cut: they may be the rest of something that was to go."""
+"""Of those, as many are not shown where the text was cut: they may be the rest of a secret."""
 
 
-def telling_text(found: IndexHit, query: Query) -> tuple[str, list[tuple[int, int]]]:
-    """Return the text of a document in which most of what was asked for stands, and where it stands."""
-    best: tuple[str, list[tuple[int, int]]] = ("", [])
+def select_text(hit: IndexHit, query: Query) -> Snippet:
+    """Return the text of a document that matches most terms of a query, with its highlights."""
+    best: Snippet = ("", [])
     most = -1
-    for text in found.texts():
-        places = marks(text, query)
-        count = len({text[start:end].casefold() for start, end in places})
+    for text in hit.texts():
+        highlights = find_highlights(text, query)
+        count = len({text[start:end].casefold() for start, end in highlights})
         if count > most:
-            best, most = (text, places), count
+            best, most = (text, highlights), count
         if count >= len(query.terms):
             break
     return best
 
 
-def shown(text: str, places: Sequence[tuple[int, int]], query: Query, clean: Clean | None) -> Shown:
-    """Return one line of a text around places in it, and where in the line the query stands."""
+def make_safe_snippet(text: str, highlights: Sequence[Range], query: Query, clean: Clean | None) -> Snippet:
+    """Return a snippet of a text that is cleaned first, if it must be."""
     if clean is None:
-        return snippet(text, places)
-    safe = surroundings(text, places, clean)
-    return snippet(safe, marks(safe, query))
+        return make_snippet(text, highlights)
+    safe = clean_context(text, highlights, clean)
+    return make_snippet(safe, find_highlights(safe, query))
 
 
-def surroundings(text: str, places: Sequence[tuple[int, int]], clean: Clean) -> str:
-    """Return the text around places in it as it may be shown."""
-    first, last = densest(text, places)
-    start, end = max(0, first - AROUND), min(len(text), last + AROUND)
+def clean_context(text: str, highlights: Sequence[Range], clean: Clean) -> str:
+    """Return the cleaned text around the densest highlights."""
+    first, last = densest_range(text, highlights)
+    start, end = max(0, first - CONTEXT), min(len(text), last + CONTEXT)
     around = text[start:end]
     cleaned = clean(around)
-    begin = _raw(around, cleaned) if start else 0
-    behind = _raw(around[::-1], cleaned[::-1]) if end < len(text) else 0
-    return cleaned[begin : max(begin, len(cleaned) - behind)]
+    before = _hidden_length(around, cleaned) if start else 0
+    after = _hidden_length(around[::-1], cleaned[::-1]) if end < len(text) else 0
+    return cleaned[before : max(before, len(cleaned) - after)]
 
 
-def _raw(around: str, cleaned: str) -> int:
-    """Return how much of the begin of a cleaned text is not shown: all that is too near, or up to what was taken out."""
+def _hidden_length(around: str, cleaned: str) -> int:
+    """Return the length of the begin that is not shown: the edge, or less if something was removed within it."""
     pairs = zip(around[:_EDGE], cleaned, strict=False)
     return sum([1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)])

@@ -1,7 +1,10 @@
-"""A scan of all text, as it is asked for and as it is told: values between whoever asks and a process of its own."""
+"""Scans in another process: the job, the results, and the program of the process (`python -m retold.search.scan_job`)."""
 
 from __future__ import annotations
 
+import faulthandler
+import os
+import sys
 from collections.abc import Mapping
 from typing import Literal
 
@@ -12,11 +15,11 @@ from retold.search.access import EVERYTHING, AccessScope
 from retold.search.results import MessageHit, SearchResult
 
 
-class ResultPlace(msgspec.Struct, frozen=True):
-    """A place in a conversation where it stands."""
+class ResultHit(msgspec.Struct, frozen=True):
+    """A hit as a value."""
 
     seq: int
-    """In the timeline of the full view."""
+    """The index in the timeline of the full view."""
     role: str | None
     tool: str | None
     fate: str
@@ -25,55 +28,105 @@ class ResultPlace(msgspec.Struct, frozen=True):
 
 
 class ResultItem(msgspec.Struct, frozen=True, tag=True):
-    """A conversation, and where in it it stands."""
+    """A search result as a value that can be sent to another process."""
 
     session: int
-    """Its id in this archive."""
-    places: tuple[ResultPlace, ...] = ()
+    """Its id in the archive."""
+    hits: tuple[ResultHit, ...] = ()
 
 
-def holding_of(conversation: SearchResult) -> ResultItem:
-    """Return what a search found as a value."""
-    return ResultItem(conversation.session, tuple(map(_place_of, conversation.hits)))
+def to_result_item(result: SearchResult) -> ResultItem:
+    """Return a search result as a value."""
+    return ResultItem(result.session, tuple(map(_to_hit, result.hits)))
 
 
-def _place_of(hit: MessageHit) -> ResultPlace:
+def _to_hit(hit: MessageHit) -> ResultHit:
     matches = tuple((start, end) for start, end in hit.matches)
-    return ResultPlace(hit.seq, hit.role, hit.tool, hit.fate, as_text(hit.snippet), matches)
+    return ResultHit(hit.seq, hit.role, hit.tool, hit.fate, as_text(hit.snippet), matches)
 
 
-BOUND = 5.0
-"""Seconds after which a scan is ended: a pattern can take longer than anybody lives."""
+TIME_LIMIT = 5.0
+"""Seconds after which a scan is ended: a pattern may take any time."""
 
 End = Literal["done", "stopped", "broken", "busy", "unclear"]
-"""How a scan ended: broken is one that ended by itself before it was done."""
+"""The end of a scan: `broken` if the process died, `unclear` for an error in the pattern."""
 
 
 class ScanJob(msgspec.Struct, frozen=True):
-    """What to look for. It is told on the input: every user of a machine sees what a process was started with."""
+    """The input of a scan. It goes through a pipe, because all users can see the arguments of a process."""
 
     text: str
     is_regex: bool
     filters: Mapping[str, str]
     limit: int
     folder: bytes = b""
-    """Of the archive."""
-    reach: AccessScope = EVERYTHING
-    """How far whoever asks may see."""
+    """The folder of the archive."""
+    scope: AccessScope = EVERYTHING
     is_redacted: bool = False
-    """Whether what is told of the text around is without secrets."""
+    """Whether snippets are without secrets."""
 
 
-class Trouble(msgspec.Struct, frozen=True, tag=True):
-    """Why there is nothing to look for."""
+class ScanError(msgspec.Struct, frozen=True, tag=True):
+    """The reason why a scan is impossible."""
 
     message: str
 
 
-class Scanned(msgspec.Struct, frozen=True):
-    """What a scan came to."""
+class ScanResult(msgspec.Struct, frozen=True):
+    """The results of a scan, and how it ended."""
 
-    holdings: tuple[ResultItem, ...] = ()
+    items: tuple[ResultItem, ...] = ()
     end: End = "done"
     message: str = ""
-    """Why there is nothing to look for."""
+    """The reason why the scan is impossible."""
+
+
+_GRACE = 2.0
+"""Seconds after the time limit at which the process ends itself."""
+
+
+def scan(job: ScanJob) -> None:
+    """Write a line for each result as soon as it is found, and an empty line at the end."""
+    from retold.archive.database import IndexDamagedError, RetoldError
+    from retold.archive.store import Store
+    from retold.search.facets import filter_conditions
+    from retold.search.filters import Filters
+    from retold.search.query import QuerySyntaxError
+    from retold.search.text_scan import scan_texts
+
+    filters = Filters()
+    filters.sessions += [*filter_conditions(job.filters), *job.scope.conditions()]
+    clean = None
+    if job.is_redacted:
+        from retold.redaction import Redactor
+
+        clean = Redactor(home=os.path.expanduser("~")).redact_text
+    with Store(os.fsdecode(job.folder)) as record:
+        try:
+            results = scan_texts(record, job.text, filters, job.limit, is_regex=job.is_regex, clean=clean)
+            for result in results:
+                _write(msgspec.json.encode(to_result_item(result)))
+        except QuerySyntaxError as error:
+            _write(msgspec.json.encode(ScanError(error.message)))
+        except IndexDamagedError as error:
+            _write(msgspec.json.encode(ScanError(f"{error}: `retold sync --reindex` makes it anew")))
+        except RetoldError as error:
+            _write(msgspec.json.encode(ScanError(str(error))))
+    _write(b"")
+
+
+def _write(line: bytes) -> None:
+    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def main() -> None:
+    """Run one job. The process ends itself after the time limit, because matching a pattern cannot be interrupted."""
+    with open(os.devnull, "w", encoding="utf-8") as null:
+        faulthandler.dump_traceback_later(TIME_LIMIT + _GRACE, exit=True, file=null)
+        scan(msgspec.json.decode(sys.stdin.buffer.readline(), type=ScanJob))
+        faulthandler.cancel_dump_traceback_later()
+
+
+if __name__ == "__main__":
+    main()

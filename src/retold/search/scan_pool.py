@@ -1,4 +1,4 @@
-"""Scans of all text for whoever asks for one: in other processes, a few at a time, and none for longer than it may take."""
+"""A pool of processes for scans: a few at a time, each with a time limit."""
 
 from __future__ import annotations
 
@@ -12,74 +12,69 @@ from contextlib import suppress
 
 import msgspec
 
-from retold.search import scan_worker
-from retold.search.scan_job import BOUND, End, ResultItem, ScanJob, Scanned, Trouble
+from retold.search import scan_job
+from retold.search.scan_job import TIME_LIMIT, End, ResultItem, ScanError, ScanJob, ScanResult
 
-MOST = 2
-"""Scans at the same time: each takes what a core can do."""
-OFTEN = 0.2
-"""Seconds after which it is asked again whether anybody still waits."""
+MOST_SCANS = 2
+"""Scans at the same time: each uses a core."""
+POLL_SECONDS = 0.2
+"""Seconds between checks whether the client is still connected."""
 LONGEST_LINE = 1 << 22
 
-_LINE = msgspec.json.Decoder(ResultItem | Trouble)
+_LINE = msgspec.json.Decoder(ResultItem | ScanError)
 
 IsGone = Callable[[], Awaitable[bool]]
 
 
-class Scans:
-    """Runs scans over the archive in a folder."""
+class ScanPool:
+    """Runs scans of one archive."""
 
-    def __init__(self, folder: str, bound: float = BOUND) -> None:
-        self._folder, self._bound = folder, bound
-        self._free = asyncio.Semaphore(MOST)
+    def __init__(self, folder: str, time_limit: float = TIME_LIMIT) -> None:
+        self._folder, self._time_limit = folder, time_limit
+        self._slots = asyncio.Semaphore(MOST_SCANS)
 
-    async def scanned(self, job: ScanJob, is_gone: IsGone) -> Scanned:
-        """Return what is found within the time that a scan has, or until whoever asked has gone."""
-        deadline = asyncio.get_running_loop().time() + self._bound
-        if not await self._is_free(deadline, is_gone):
-            return Scanned(end="busy")
+    async def run(self, job: ScanJob, is_gone: IsGone) -> ScanResult:
+        """Return the results of a scan within the time limit, or until the client is gone."""
+        deadline = asyncio.get_running_loop().time() + self._time_limit
+        if not await self._acquire_slot(deadline, is_gone):
+            return ScanResult(end="busy")
         try:
             return await self._run(msgspec.structs.replace(job, folder=os.fsencode(self._folder)), is_gone)
         finally:
-            self._free.release()
+            self._slots.release()
 
-    async def _is_free(self, deadline: float, is_gone: IsGone) -> bool:
+    async def _acquire_slot(self, deadline: float, is_gone: IsGone) -> bool:
         while asyncio.get_running_loop().time() < deadline and not await is_gone():
             with suppress(TimeoutError):
-                async with asyncio.timeout(OFTEN):
-                    return await self._free.acquire()
+                async with asyncio.timeout(POLL_SECONDS):
+                    return await self._slots.acquire()
         return False
 
-    async def _run(self, job: ScanJob, is_gone: IsGone) -> Scanned:
+    async def _run(self, job: ScanJob, is_gone: IsGone) -> ScanResult:
         process = await asyncio.create_subprocess_exec(
-            *(
-                sys.executable,
-                "-P",
-                "-m",
-                scan_worker.__name__,
-            ),  # -P: nothing is imported from where it is started
+            *(sys.executable, "-P", "-m", scan_job.__name__),  # -P: the working folder is not imported from
             stdin=PIPE,
             stdout=PIPE,
             stderr=DEVNULL,
             limit=LONGEST_LINE,
-            start_new_session=True,  # it has a process of its own, which is to end with it
+            start_new_session=True,  # so that its child process ends with it
         )
         try:
             assert process.stdin is not None  # noqa: S101 - for mypy: it is a pipe
             process.stdin.write(msgspec.json.encode(job) + b"\n")
             lines, end = await self._lines(process, is_gone)
         finally:
-            await _end(process)
-        return _told(lines, end)
+            await _kill(process)
+        return _to_result(lines, end)
 
     async def _lines(self, process: Process, is_gone: IsGone) -> tuple[list[bytes], End]:
-        """Return the lines that came in time, and how it ended."""
+        """Return the lines within the time limit, and the end of the scan."""
         lines: list[bytes] = []
-        deadline = asyncio.get_running_loop().time() + self._bound
+        deadline = asyncio.get_running_loop().time() + self._time_limit
         reading = asyncio.create_task(_read(process, lines))
         try:
             while not reading.done():
-                await asyncio.wait([reading], timeout=OFTEN)
+                await asyncio.wait([reading], timeout=POLL_SECONDS)
                 is_late = asyncio.get_running_loop().time() > deadline
                 if not reading.done() and (is_late or await is_gone()):
                     return lines, "stopped"
@@ -89,19 +84,19 @@ class Scans:
 
 
 async def _read(process: Process, lines: list[bytes]) -> bool:
-    """Read all lines as they come; tell whether the last of them came."""
+    """Append lines as they come; return whether the last line came."""
     assert process.stdout is not None  # noqa: S101 - for mypy: it is a pipe
     async for line in process.stdout:
         if line == b"\n":
             return True
-        if not line.endswith(b"\n"):  # it has died within it
+        if not line.endswith(b"\n"):  # the process died while it wrote
             return False
         lines.append(line)
     return False
 
 
-async def _end(process: Process) -> None:
-    """End it and what it started, whatever they are at."""
+async def _kill(process: Process) -> None:
+    """Kill a process and its children."""
     with suppress(ProcessLookupError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
@@ -110,10 +105,11 @@ async def _end(process: Process) -> None:
     await process.wait()
 
 
-def _told(lines: list[bytes], end: End) -> Scanned:
-    told = [_LINE.decode(line) for line in lines]
-    for one in told:
-        if isinstance(one, Trouble):
-            return Scanned(end="unclear", message=one.message)
-    found = tuple(one for one in told if isinstance(one, ResultItem))
-    return Scanned(found, end)
+def _to_result(lines: list[bytes], end: End) -> ScanResult:
+    items = []
+    for line in lines:
+        item = _LINE.decode(line)
+        if isinstance(item, ScanError):
+            return ScanResult(end="unclear", message=item.message)
+        items.append(item)
+    return ScanResult(tuple(items), end)

@@ -1,189 +1,247 @@
-"""Letters or a pattern anywhere in all text: the originals are gone through, the newest conversation first."""
+"""Scans of all text, the newest session first: for substrings, regular expressions and symbols, which have no words."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import time
 from contextlib import suppress
+from typing import NamedTuple
 
-from retold.archive.index.reader import Conditions, Index
+from retold.archive.index.reader import Conditions, Index, IndexFile
 from retold.archive.store import Store
 from retold.processes import PRIVATE, can_fork, fork
-from retold.projects.matching import is_meant
+from retold.projects.matching import matches_project
 from retold.search.query import QuerySyntaxError
-from retold.search.results import HITS, conversation_of, hit_of, snippet, surroundings
+from retold.search.results import (
+    HITS_PER_RESULT,
+    clean_context,
+    load_hit,
+    load_result,
+    make_snippet,
+    matches_query,
+)
 
 TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from retold.archive.index.reader import IndexFile
+    from retold.archive.index.reader import IndexHit
     from retold.search.filters import Filters
-    from retold.search.results import Clean, MessageHit, SearchResult, Shown
+    from retold.search.query import Query
+    from retold.search.results import Clean, MessageHit, Range, SearchResult, Snippet
 
-    Sitting = tuple[IndexFile, int, int, str | None]
-    """A session in a file of the index: its ids there and in the archive, and its originals, if they hold all of it."""
-    Places = Callable[[str], list[tuple[int, int]]]
-    """Where in a text it stands."""
+    FindRanges = Callable[[str], list[Range]]
+    """Returns the ranges of a text that match."""
 
 
 MANY = 64
-"""Sessions that are fewer are not worth a second process."""
+"""Sessions from which on a second process helps."""
 _YES, _NO = b"1", b"0"
+_MOST_RANGES = 100
+"""Matches in one text."""
+_DOCUMENTS_PER_SESSION = 3
+"""Documents of a session with symbols that are loaded."""
 
 
 class Prefilter:
-    """Looks for letters in the bytes of originals: as they stand in JSON, in any case if they are small."""
+    """Searches the bytes of originals for a text as JSON has it; a needle in small letters matches capitals, too."""
 
     def __init__(self, record: Store, needle: bytes) -> None:
         self._record, self._needle = record, needle
-        self._is_any_case = needle == needle.lower()
+        self._ignores_case = needle == needle.lower()
 
-    def sifted(self, sessions: Sequence[Sequence[int]], many: int = MANY) -> Iterator[bool]:
-        """Yield for each session, given by the names of its originals, whether it may hold the letters.
+    def filter_sessions(self, sessions: Sequence[Sequence[int]], many: int = MANY) -> Iterator[bool]:
+        """Yield for each session, given by the uids of its originals, whether it may contain the needle.
 
-        From `many` sessions on, a second process looks through half of them.
+        From `many` sessions on, a second process searches half of them.
         """
         if len(sessions) < many or not can_fork():
-            yield from map(self.may_hold, sessions)
+            yield from map(self.may_contain, sessions)
             return
         ours, theirs = os.pipe()
         PRIVATE.add(ours)
-        child = fork(lambda: _sift_other(self._record.folder, self._needle, sessions[1::2], theirs))
+        child = fork(lambda: _filter_in_child(self._record.folder, self._needle, sessions[1::2], theirs))
         os.close(theirs)
         try:
-            for place, session in enumerate(sessions):
-                told = os.read(ours, 1) if place % 2 else b""
-                yield told == _YES if told else self.may_hold(session)
+            for number, session in enumerate(sessions):
+                answer = os.read(ours, 1) if number % 2 else b""
+                yield answer == _YES if answer else self.may_contain(session)
         finally:
             PRIVATE.discard(ours)
-            os.close(ours)  # the child's next write fails, and it ends
+            os.close(ours)  # the next write of the child fails, and it ends
             os.waitpid(child, 0)
 
-    def may_hold(self, originals: Sequence[int]) -> bool:
-        """Tell whether one of these originals holds the letters."""
-        return any(self._holds(original) for original in originals)
+    def may_contain(self, originals: Sequence[int]) -> bool:
+        """Return whether one of some originals contains the needle."""
+        return any(self._contains(original) for original in originals)
 
-    def _holds(self, original: int) -> bool:
+    def _contains(self, original: int) -> bool:
         before = b""
-        for data in self._record.originals.unpacked_pieces(original):
-            seen = before + data if before else data
-            if self._needle in (seen.lower() if self._is_any_case else seen):
+        for data in self._record.originals.read_chunks(original):
+            searched = before + data if before else data
+            if self._needle in (searched.lower() if self._ignores_case else searched):
                 return True
             before = data[-len(self._needle) :]
         return False
 
 
-def _sift_other(folder: str, needle: bytes, sessions: Sequence[Sequence[int]], pipe: int) -> None:
-    """Look through sessions in a child process, with a connection of its own, until nobody reads the answers."""
+def _filter_in_child(folder: str, needle: bytes, sessions: Sequence[Sequence[int]], pipe: int) -> None:
+    """Write the answers for sessions to a pipe, with a new connection, until nobody reads them."""
     with suppress(BrokenPipeError), Store(folder) as record:
-        sieve = Prefilter(record, needle)
+        prefilter = Prefilter(record, needle)
         for originals in sessions:
-            os.write(pipe, _YES if sieve.may_hold(originals) else _NO)
+            os.write(pipe, _YES if prefilter.may_contain(originals) else _NO)
 
 
-_MOST = 100
+class _ScannedSession(NamedTuple):
+    """A session in a file of the index."""
+
+    file: IndexFile
+    entry_id: int
+    session: int
+    originals: list[int]
+    """The uids of its originals if they hold all of its text, else nothing."""
 
 
-def scanned(  # noqa: PLR0913 - what is looked for, where, and how it is told
-    record: Store, text: str, wanted: Filters, limit: int, *, is_regex: bool, clean: Clean | None = None
+def _load_newest(index: Index, conditions: Conditions) -> list[_ScannedSession]:
+    """Return the sessions that meet conditions, the newest first."""
+    rows = [
+        (
+            ended_at or "",
+            session,
+            file,
+            entry_id,
+            [] if has_pages else [int(uid, 16) for uid in (originals or "").split()],
+        )
+        for file in index.files
+        for session, entry_id, ended_at, originals, has_pages in file.load_sessions(conditions)
+    ]
+    rows.sort(key=lambda row: row[:2], reverse=True)
+    return [_ScannedSession(file, entry_id, session, uids) for _, session, file, entry_id, uids in rows]
+
+
+def scan_texts(  # noqa: PLR0913 - a search and its options
+    record: Store, text: str, filters: Filters, limit: int, *, is_regex: bool, clean: Clean | None = None
 ) -> Iterator[SearchResult]:
-    """Yield the conversations in which it stands, the newest first; small letters mean capitals as well."""
-    places = _pattern(text) if is_regex else _letters(text)
-    needle = None if is_regex else _raw(text)
-    return _Scan(record, wanted, places, needle, clean).conversations(limit)
+    """Yield the sessions that contain a text or a pattern, the newest first; small letters match capitals, too."""
+    find_ranges = _pattern(text) if is_regex else _letters(text)
+    needle = None if is_regex else json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
+    return _Scan(record, filters, find_ranges, needle, clean).find(limit)
 
 
-def _pattern(text: str) -> Places:
+def _pattern(text: str) -> FindRanges:
     try:
         compiled = re.compile(text, re.MULTILINE)
     except re.error as error:
-        place = min(error.pos or 0, len(text))
+        offset = min(error.pos or 0, len(text))
         raise QuerySyntaxError(
-            f"no regular expression: {error.msg}; try --substring for plain letters", place
+            f"no regular expression: {error.msg}; try --substring for plain letters", offset
         ) from error
     except (OverflowError, RecursionError) as error:
         raise QuerySyntaxError("no regular expression: it is too large", 0) from error
-
-    def places(where: str) -> list[tuple[int, int]]:
-        found = (match.span() for match, _ in zip(compiled.finditer(where), range(_MOST), strict=False))
-        return [span for span in found if span[0] < span[1]]
-
-    return places
+    return lambda searched: [span for span in _spans(compiled, searched) if span[0] < span[1]]
 
 
-def _letters(text: str) -> Places:
-    flags = re.IGNORECASE if text == text.lower() else re.NOFLAG
-    compiled = re.compile(re.escape(text), flags)
-    return lambda where: [
-        match.span() for match, _ in zip(compiled.finditer(where), range(_MOST), strict=False)
-    ]
+def _letters(text: str) -> FindRanges:
+    compiled = re.compile(re.escape(text), re.IGNORECASE if text == text.lower() else re.NOFLAG)
+    return lambda searched: _spans(compiled, searched)
 
 
-def _raw(text: str) -> bytes:
-    """Return how letters stand in an original."""
-    return json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
+def _spans(pattern: re.Pattern[str], text: str) -> list[Range]:
+    return [match.span() for match, _ in zip(pattern.finditer(text), range(_MOST_RANGES), strict=False)]
 
 
 class _Scan:
-    """One walk through everything."""
+    """A scan for a substring or a regular expression."""
 
     def __init__(
-        self, record: Store, wanted: Filters, places: Places, needle: bytes | None, clean: Clean | None
+        self,
+        record: Store,
+        filters: Filters,
+        find_ranges: FindRanges,
+        needle: bytes | None,
+        clean: Clean | None,
     ) -> None:
-        self._record, self._places, self._needle, self._clean = record, places, needle, clean
-        self._conditions = Conditions(wanted.sessions, wanted.messages)
-        self._index = Index(record, is_meant)
+        self._record, self._find_ranges, self._needle, self._clean = record, find_ranges, needle, clean
+        self._conditions = Conditions(filters.sessions, filters.messages)
+        self._index = Index(record, matches_project)
 
-    def conversations(self, limit: int) -> Iterator[SearchResult]:
-        """Yield the newest that hold it."""
-        sessions, found = self._sessions(), 0
-        for (file, session, told, _), may_hold in zip(sessions, self._sifted(sessions), strict=True):
-            hits = list(self._hits(file, told)) if may_hold else []
-            conversation = conversation_of(self._record, session, 1.0, hits) if hits else None
-            if conversation is not None:
-                yield conversation
-                found += 1
-                if found == limit:
+    def find(self, limit: int) -> Iterator[SearchResult]:
+        """Yield the newest results, up to a limit."""
+        sessions, count = _load_newest(self._index, self._conditions), 0
+        for one, may_contain in zip(sessions, self._prefilter(sessions), strict=True):
+            hits = list(self._load_hits(one.file, one.entry_id)) if may_contain else []
+            result = load_result(self._record, one.session, 1.0, hits) if hits else None
+            if result is not None:
+                yield result
+                count += 1
+                if count == limit:
                     return
 
-    def _sessions(self) -> list[Sitting]:
-        found = [
-            (ended_at or "", session, file, told, originals if has_pages is None else None)
-            for file in self._index.files
-            for session, told, ended_at, originals, has_pages in file.sessions(self._conditions)
-        ]
-        found.sort(key=lambda one: one[:2], reverse=True)
-        return [(file, session, told, originals) for _, session, file, told, originals in found]
-
-    def _sifted(self, sessions: Sequence[Sitting]) -> Iterator[bool]:
-        """Yield whether each session may hold the letters; what stands on pages, or in other escapes, is looked at anyway."""
+    def _prefilter(self, sessions: Sequence[_ScannedSession]) -> Iterator[bool]:
+        """Yield whether each session may match: always if originals lack some text or may escape it in other ways."""
         if self._needle is None or not self._needle.isascii():
             yield from (True for _ in sessions)
             return
-        named = [
-            [int(name, 16) for name in originals.split()] if originals else [] for *_, originals in sessions
-        ]
-        sieved = Prefilter(self._record, self._needle).sifted(named)
-        yield from (may_hold or not originals for originals, may_hold in zip(named, sieved, strict=True))
+        answers = Prefilter(self._record, self._needle).filter_sessions([one.originals for one in sessions])
+        yield from (
+            may_contain or not one.originals for one, may_contain in zip(sessions, answers, strict=True)
+        )
 
-    def _hits(self, file: IndexFile, told: int) -> Iterator[MessageHit]:
+    def _load_hits(self, file: IndexFile, entry_id: int) -> Iterator[MessageHit]:
         count = 0
-        for found in file.documents(told, self._conditions):
-            for text in found.texts():
-                shown = self._shown(text)
-                if shown is not None:
-                    yield hit_of(self._record, found, shown)
-                    count += 1
-                    break
-            if count == HITS:
+        for hit in file.load_documents(entry_id, self._conditions):
+            snippet = next(filter(None, map(self._make_snippet, hit.texts())), None)
+            if snippet is not None:
+                yield load_hit(self._record, hit, snippet)
+                count += 1
+            if count == HITS_PER_RESULT:
                 return
 
-    def _shown(self, text: str) -> Shown | None:
-        """Return a line of a text around what it holds; None for what stands only in what nobody should see."""
-        marked = self._places(text)
-        if marked and self._clean is not None:
-            text = surroundings(text, marked, self._clean)
-            marked = self._places(text)
-        return snippet(text, marked) if marked else None
+    def _make_snippet(self, text: str) -> Snippet | None:
+        """Return a snippet of a text; None if it does not match outside of secrets."""
+        ranges = self._find_ranges(text)
+        if ranges and self._clean is not None:
+            text = clean_context(text, ranges, self._clean)
+            ranges = self._find_ranges(text)
+        return make_snippet(text, ranges) if ranges else None
+
+
+class SymbolSearch:
+    """A search for symbols, such as `->` or `()`, for which the index has no words."""
+
+    def __init__(self, record: Store, index: Index, query: Query, conditions: Conditions) -> None:
+        self._index, self._query, self._conditions = index, query, conditions
+        needle = _needle(query)
+        self._prefilter = Prefilter(record, needle) if needle else None
+        self.is_complete = True
+        """False if the search ended by its timeout."""
+
+    def find(self, timeout: float | None) -> Iterator[list[IndexHit]]:
+        """Yield the matching documents of each session, until the timeout in seconds."""
+        end = None if timeout is None else time.monotonic() + timeout
+        for one in _load_newest(self._index, self._conditions):
+            if end is not None and time.monotonic() > end:
+                self.is_complete = False
+                return
+            may_match = not self._prefilter or not one.originals or self._prefilter.may_contain(one.originals)
+            if may_match and (hits := self._load_hits(one)):
+                yield hits
+
+    def _load_hits(self, session: _ScannedSession) -> list[IndexHit]:
+        hits: list[IndexHit] = []
+        for hit in session.file.load_documents(session.entry_id, self._conditions):
+            if matches_query("\n".join(hit.texts()), self._query):
+                hits.append(hit)
+                if len(hits) == _DOCUMENTS_PER_SESSION:
+                    break
+        return hits
+
+
+def _needle(query: Query) -> bytes | None:
+    """Return bytes that every matching original contains; None if there are none."""
+    texts = [clause.alternatives[0].text for clause in query.clauses if len(clause.alternatives) == 1]
+    plain = [text for text in texts if text.isascii() and text.isprintable()]
+    return json.dumps(max(plain, key=len))[1:-1].encode() if plain else None

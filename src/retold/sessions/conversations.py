@@ -1,8 +1,9 @@
-"""Readings to conversations: those of one cluster, each with the name by which it is known ever after."""
+"""Conversations from readings: the readings of a cluster are grouped by conversation, and each group is joined."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import stat
+from typing import NamedTuple
 
 import msgspec
 
@@ -11,30 +12,45 @@ from retold.archive.rows import stable_uid
 from retold.model.problem import Problem
 from retold.model.session import Clue, Message, Session, View
 
+LONG_SESSION = 3 << 20
+"""Bytes of the files of a long session. Reading so many takes longer than all else that a page needs."""
 Groups = Mapping[str, Sequence[Reading]]
-Place = tuple[str, str]
-"""A project's folder and the agent's own id of a session in it."""
-Fail = Callable[[Sequence[Reading], Exception], None]
+OnFailure = Callable[[Sequence[Reading], Exception], None]
 
 
-def conversation_name(agent: Agent, group: str) -> int:
-    """Return the name of a conversation, by what tells it from others of its agent."""
+class LogPlace(NamedTuple):
+    """The folder of a project, and the id under which its log has the prompts of a session."""
+
+    folder: str
+    native_id: str
+
+
+class Conversation(NamedTuple):
+    """A conversation of a cluster: the key of its group, its readings, and the session joined from them."""
+
+    group: str
+    readings: Sequence[Reading]
+    session: Session
+
+
+def conversation_uid(agent: Agent, group: str) -> int:
+    """Return the uid of a conversation, by the key of its group."""
     return stable_uid("session", agent.NAME, group)
 
 
-def conversations(
+def join_conversations(
     agent: Agent,
     readings: Iterable[Reading],
-    shared: "Scraps",
+    scraps: "Scraps",
     view: View = "full",
-    fail: Fail | None = None,
-) -> list[tuple[str, Sequence[Reading], Session]]:
-    """Return the conversations of one cluster, each with its group and what it was made from.
+    fail: OnFailure | None = None,
+) -> list[Conversation]:
+    """Return the conversations of one cluster.
 
-    A conversation that the agent fails to join is given to `fail`, with the error, and left out.
+    One that the agent fails to join is given to `fail`, with the error, and left out.
     """
     groups, joined = [], []
-    for key, group in _grouped(agent, readings, shared):
+    for key, group in _group_readings(agent, readings, scraps):
         try:
             joined.append(agent.join(group, view))
         except Exception as error:
@@ -44,33 +60,33 @@ def conversations(
         else:
             groups.append((key, group))
     related = agent.relate(joined)
-    return [(key, group, session) for (key, group), session in zip(groups, related, strict=True)]
+    return [Conversation(*group, session) for group, session in zip(groups, related, strict=True)]
 
 
 class Scraps(msgspec.Struct, frozen=True):
-    """What files of many conversations say of each."""
+    """The readings of files that hold many conversations, by conversation."""
 
     groups: Groups = {}
     keys: Mapping[str, str] = {}
-    """The group of every key that the readings have: copies of a log may know a project by different keys."""
-    places: Mapping[Place, str] = {}
-    """The group of the prompts that were logged for an id in a folder."""
+    """The group of each key of a reading: copies of one log may give a project different keys."""
+    places: Mapping[LogPlace, str] = {}
+    """The group of the prompts that a log has for an id."""
 
-    def at(self, places: Iterable[Place]) -> Iterator[str]:
-        """Yield the groups of some folders and ids."""
+    def at(self, places: Iterable[LogPlace]) -> Iterator[str]:
+        """Yield the groups at some places."""
         return (self.places[place] for place in places if place in self.places)
 
 
-def scraps(agent: Agent, readings: Iterable[Reading], fail: Fail | None = None) -> Scraps:
-    """Return what files of many conversations say of each.
+def group_scraps(agent: Agent, readings: Iterable[Reading], fail: OnFailure | None = None) -> Scraps:
+    """Return the readings of files that hold many conversations, by conversation.
 
-    What the agent fails on is given to `fail`, with the error, and left out.
+    Readings on which the agent fails are given to `fail`, with the error, and left out.
     """
     by_key: defaultdict[str, list[Reading]] = defaultdict(list)
     for reading in readings:
         try:
-            key = agent.group(reading) or reading.source.shown
-            list(places(agent, [reading]))  # a failure belongs to this file, not to a later caller
+            key = agent.group_key(reading) or reading.source.display_path
+            list(log_places(agent, [reading]))  # a failure belongs to this file, not to a later caller
         except Exception as error:
             if fail is None:
                 raise
@@ -79,27 +95,28 @@ def scraps(agent: Agent, readings: Iterable[Reading], fail: Fail | None = None) 
             by_key[key].append(reading)
     keys: dict[str, str] = {}
     same_id: defaultdict[str | None, list[str]] = defaultdict(list)
-    for key, said in sorted(by_key.items()):
-        copied = (
-            other for other in same_id[said[0].native_id] if _share_prompt(agent, by_key[other], said, fail)
-        )
-        keys[key] = next(copied, key) if said[0].native_id is not None else key
+    for key, group in sorted(by_key.items()):
+        native_id = group[0].native_id
+        copies = (other for other in same_id[native_id] if _share_prompt(agent, by_key[other], group, fail))
+        keys[key] = next(copies, key) if native_id is not None else key
         if keys[key] == key:
-            same_id[said[0].native_id].append(key)
+            same_id[native_id].append(key)
     groups: dict[str, list[Reading]] = {}
-    for key, said in by_key.items():
-        groups.setdefault(keys[key], []).extend(said)
-    placed = ((place, group) for group, said in groups.items() for place in places(agent, said))
-    return Scraps(groups, keys, dict(placed))
+    for key, group in by_key.items():
+        groups.setdefault(keys[key], []).extend(group)
+    places = {place: key for key, group in groups.items() for place in log_places(agent, group)}
+    return Scraps(groups, keys, places)
 
 
-def _share_prompt(agent: Agent, one: Sequence[Reading], other: Sequence[Reading], fail: Fail | None) -> bool:
-    """Tell whether the same prompt was logged in both: then one log is a copy of the other."""
+def _share_prompt(
+    agent: Agent, one: Sequence[Reading], other: Sequence[Reading], fail: OnFailure | None
+) -> bool:
+    """Return whether two logs have the same prompt: then one is a copy of the other."""
     return not _prompts(agent, one, fail).isdisjoint(_prompts(agent, other, fail))
 
 
-def _prompts(agent: Agent, readings: Sequence[Reading], fail: Fail | None) -> set[tuple[object, str]]:
-    """Return the prompts in some readings, each with its time; none where the agent cannot join them."""
+def _prompts(agent: Agent, readings: Sequence[Reading], fail: OnFailure | None) -> set[tuple[object, str]]:
+    """Return the prompts in readings with their times; none if the agent cannot join them."""
     try:
         session = agent.join(readings)
     except Exception as error:
@@ -107,41 +124,41 @@ def _prompts(agent: Agent, readings: Sequence[Reading], fail: Fail | None) -> se
             raise
         fail(readings, error)
         return set()
-    said = (entry for entry in session.timeline if isinstance(entry, Message))
-    return {(entry.at, entry.prompt) for entry in said if entry.prompt is not None}
+    messages = (entry for entry in session.timeline if isinstance(entry, Message))
+    return {(message.at, message.prompt) for message in messages if message.prompt is not None}
 
 
-def places(agent: Agent, readings: Iterable[Reading]) -> Iterator[Place]:
-    """Yield the folders in which a log may hold prompts of a conversation, each with the id that the log has for it."""
+def log_places(agent: Agent, readings: Iterable[Reading]) -> Iterator[LogPlace]:
+    """Yield the places at which a log may hold prompts of a conversation."""
     for reading in readings:
         if reading.native_id is not None and (folder := agent.log_folder(reading)) is not None:
-            yield folder, reading.native_id
+            yield LogPlace(folder, reading.native_id)
 
 
-def _grouped(
-    agent: Agent, readings: Iterable[Reading], shared: Scraps
+def _group_readings(
+    agent: Agent, readings: Iterable[Reading], scraps: Scraps
 ) -> Iterator[tuple[str, Sequence[Reading]]]:
-    """Yield the readings of each conversation of a cluster, with what files of many conversations say of it."""
+    """Yield the readings of each conversation of a cluster, with its scraps."""
     groups: dict[str, list[Reading]] = defaultdict(list)
-    nameless: list[Reading] = []
+    without_key: list[Reading] = []
     for reading in readings:
-        key = agent.group(reading)
-        (nameless if key is None else groups[key]).append(reading)
-    for reading in nameless:
-        _home_of(reading, groups).append(reading)
-    claims = _claims(agent, groups, shared) if shared.groups else {}
+        key = agent.group_key(reading)
+        (without_key if key is None else groups[key]).append(reading)
+    for reading in without_key:
+        _group_by_file_name(reading, groups).append(reading)
+    claims = _claim_scraps(agent, groups, scraps) if scraps.groups else {}
     for key, group in groups.items():
-        yield key, [*group, *(said for claimed in claims.get(key, ()) for said in shared.groups[claimed])]
+        yield key, [*group, *(scrap for claimed in claims.get(key, ()) for scrap in scraps.groups[claimed])]
 
 
-def _claims(agent: Agent, groups: Groups, shared: Scraps) -> dict[str, list[str]]:
-    """Return which scraps belong to each conversation.
+def _claim_scraps(agent: Agent, groups: Groups, scraps: Scraps) -> dict[str, list[str]]:
+    """Return the scraps of each conversation.
 
     A key counts before a folder. Of several sessions with one id in one folder, the one with the most bytes gets them.
     """
-    owners = {shared.keys[key]: key for key in groups if key in shared.keys}
-    for key, group in sorted(groups.items(), key=lambda one: (-sum(said.size for said in one[1]), one[0])):
-        for scrap in shared.at(places(agent, group)):
+    owners = {scraps.keys[key]: key for key in groups if key in scraps.keys}
+    for key, group in sorted(groups.items(), key=lambda one: (-sum(part.size for part in one[1]), one[0])):
+        for scrap in scraps.at(log_places(agent, group)):
             owners.setdefault(scrap, key)
     claims: defaultdict[str, list[str]] = defaultdict(list)
     for scrap, key in owners.items():
@@ -149,33 +166,33 @@ def _claims(agent: Agent, groups: Groups, shared: Scraps) -> dict[str, list[str]
     return claims
 
 
-def _home_of(reading: Reading, groups: dict[str, list[Reading]]) -> list[Reading]:
-    """Return the group in which a file bears the same name; one of its own, if none does."""
-    name = _bare(reading)
+def _group_by_file_name(reading: Reading, groups: dict[str, list[Reading]]) -> list[Reading]:
+    """Return the group that has a file of the same name; a new one if none has."""
+    name = _file_stem(reading)
     for group in groups.values():
-        if any(_bare(other) == name for other in group):
+        if any(_file_stem(other) == name for other in group):
             return group
-    return groups[reading.source.shown]
+    return groups[reading.source.display_path]
 
 
-def _bare(reading: Reading) -> str:
+def _file_stem(reading: Reading) -> str:
     return reading.source.path.name.partition(".")[0]
 
 
-def heads(count: int, together: Iterable[Iterable[int]]) -> list[int]:
-    """Return, for each of so many places, the first of all that it belongs together with; often that is itself."""
-    found = list(range(count))
-    for places in together:
-        first, *others = sorted({_head(found, place) for place in places})
+def merge_sets(count: int, sets: Iterable[Iterable[int]]) -> list[int]:
+    """Return for each of the first numbers the least number that it shares sets with, directly or through others."""
+    heads = list(range(count))
+    for one in sets:
+        first, *others = sorted({_head(heads, number) for number in one})
         for other in others:
-            found[other] = first
-    return [_head(found, place) for place in range(count)]
+            heads[other] = first
+    return [_head(heads, number) for number in range(count)]
 
 
-def _head(found: list[int], place: int) -> int:
-    while found[place] != place:
-        place = found[place]
-    return place
+def _head(heads: list[int], number: int) -> int:
+    while heads[number] != number:
+        number = heads[number]
+    return number
 
 
 class Cluster(msgspec.Struct, frozen=True):
@@ -187,40 +204,39 @@ class Cluster(msgspec.Struct, frozen=True):
     size: int
 
 
-def size_here(source: Source) -> int:
-    """Return the bytes of a file on this machine; none of one that nobody may look at."""
+def local_size(source: Source) -> int:
+    """Return the bytes of a file on this machine; 0 for one that cannot be looked at."""
     try:
         return stat(source.path).st_size
     except OSError:
         return 0
 
 
-class Clusters:
-    """What was found so far; it grows while homes are looked through."""
+class ClusterFinder:
+    """Finds the clusters in the homes of agents."""
 
-    def __init__(self, size_of: Callable[[Source], int] = size_here) -> None:
+    def __init__(self, size_of: Callable[[Source], int] = local_size) -> None:
         self._size_of = size_of
         self.problems: list[tuple[str, Problem]] = []
-        """What stood in the way of looking for files, with the agent."""
+        """The problems of finding files, with the agent."""
         self.clues: dict[str, Sequence[Clue]] = {}
-        """What the homes say about where projects lie, by home."""
-        self.loose: dict[str, list[Source]] = {}
-        """Files that hold many conversations, by agent."""
+        """The clues of each home about the folders of its projects."""
+        self.shared_files: dict[str, list[Source]] = {}
+        """The files of each agent that hold many conversations."""
 
-    def found(self, agent: Agent, homes: Iterable[AgentHome]) -> Iterator[Cluster]:
-        """Look through homes; yield what they hold."""
+    def find(self, agent: Agent, homes: Iterable[AgentHome]) -> Iterator[Cluster]:
+        """Yield the clusters in homes of an agent."""
         sources: dict[str, Source] = {}
         for home in homes:
-            self.clues[str(home.path)] = list(agent.clues(home))
-            for found in agent.find(home):
-                if isinstance(found, Problem):
-                    self.problems.append((agent.NAME, found))
+            self.clues[str(home.path)] = list(agent.find_clues(home))
+            for source in agent.find_sources(home):
+                if isinstance(source, Problem):
+                    self.problems.append((agent.NAME, source))
                 else:
-                    sources.setdefault(str(found.path), found)
+                    sources.setdefault(str(source.path), source)
         clusters: dict[str | None, list[Source]] = defaultdict(list)
         for source in sources.values():
             clusters[source.cluster].append(source)
-        loose = clusters.pop(None, [])
-        self.loose[agent.NAME] = sorted(loose, key=lambda source: str(source.path))
-        for name, held in clusters.items():
-            yield Cluster(agent.NAME, name or "", tuple(held), sum(map(self._size_of, held)))
+        self.shared_files[agent.NAME] = sorted(clusters.pop(None, []), key=lambda source: str(source.path))
+        for name, files in clusters.items():
+            yield Cluster(agent.NAME, name or "", tuple(files), sum(map(self._size_of, files)))

@@ -1,227 +1,205 @@
-"""What was asked of the world by a sync, and what it answered: as long as the answers stay, so does the result.
+"""Fingerprints of every file, folder and variable that a sync looked at: if none has changed, the next sync can end at once.
 
-This is the way of a sync that finds nothing new, so nothing heavy is imported here.
+A sync that finds nothing new imports only this module and `update`, so neither imports anything heavy.
 """
 
 from __future__ import annotations
 
 import os
 
-from retold.archive.keyed_hashes import HiddenPaths, key_of, keyed_hash, shown_paths
-from retold.archive.queries.lookups import count_problems
+from retold.archive.annotations import HiddenPaths, keyed_hash, load_hash_key, load_visible_paths
 from retold.archive.store import as_stored, digest
-from retold.archive.sync_state import BELOW, HIDDEN, kept_answers
+from retold.archive.sync_state import HIDDEN_FOLDER, HIDDEN_PREFIX, count_problems, load_dependencies
 
-TYPE_CHECKING = False  # importing typing would cost half a start of Python
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from retold.archive.store import Store
-    from retold.archive.sync_state import Answer
+    from retold.archive.sync_state import Dependency
 
 
-ENV, FOLDER, FILE, HELD, FACT = "env", "folder", "file", "held", "fact"
-UNSURE = 2_000_000_000
-"""Nanoseconds in which a second change may bear the time of the first: some file systems count in two seconds."""
+REVISION = 5
+"""The version of the readers. When it is raised, every file is read again, from its originals if it is gone."""
+ENV, FOLDER, FILE, SOURCE, FACT = "env", "folder", "file", "held", "fact"
+"""The kinds of dependencies. A source is a file that may hold sessions; other files were only looked at."""
+_HIDDEN_PARENT = "way"
+"""The kind of a hidden folder above a path that was looked at."""
+_PATH_KINDS = (FOLDER, FILE, SOURCE)
+TIMESTAMP_UNCERTAINTY = 2_000_000_000
+"""Nanoseconds in which two changes may get the same time: some file systems count in steps of two seconds."""
 TAIL = 4096
 _SPACES = 3
-"""The spaces in an answer without the digest of the file's end."""
+"""The spaces in the fingerprint of a file without the digest of its tail."""
+OWN_PRICES = "prices.toml"
+"""The file of the user's own prices, in the folder of the archive."""
+_PRICE_PACKAGE = "genai_prices"
 
 
-def env_answer(env: Mapping[str, str | None], name: str) -> str | bytes | None:
-    """Return the value of a variable as the archive takes it: a path that is no text as its bytes."""
+def env_fingerprint(env: Mapping[str, str | None], name: str) -> str | bytes | None:
+    """Return the value of a variable; as bytes if it is a path that is not text."""
     value = env.get(name)
     return None if value is None else as_stored(value)
 
 
-def folder_answer(path: str, asked_ns: int | None = None) -> int | None:
-    """Return when something was last put into a folder; none if it is not there, and no time that is too near."""
+def folder_fingerprint(path: str, asked_ns: int | None = None) -> int | None:
+    """Return the time of the last change of a folder's list; None if there is no folder, -1 if the change is too recent."""
     try:
         modified_ns = os.stat(path).st_mtime_ns
     except (OSError, ValueError):
         return None
-    return -1 if asked_ns is not None and modified_ns > asked_ns - UNSURE else modified_ns
+    return -1 if asked_ns is not None and modified_ns > asked_ns - TIMESTAMP_UNCERTAINTY else modified_ns
 
 
-def file_answer(path: str, *, with_tail: bool = False) -> str | None:
-    """Return size, time and identity of a file; with a digest of its end, where the time may lie."""
+def file_fingerprint(path: str, *, with_tail: bool = False) -> str | None:
+    """Return size, times and inode of a file; also a digest of its tail where the time may be unreliable."""
     try:
         found = os.stat(path)
-        told = f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}"
-        return f"{told} {tail(path)}" if with_tail else told
+        text = f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}"
+        return f"{text} {tail_digest(path)}" if with_tail else text
     except (OSError, ValueError):
         return None
 
 
-def tail(path: str) -> str:
-    """Return a digest of how a file ends."""
+def tail_digest(path: str) -> str:
+    """Return a digest of the last bytes of a file."""
     with open(path, "rb") as file:
         file.seek(0, os.SEEK_END)
         file.seek(max(file.tell() - TAIL, 0))
-        return tail_digest(file.read(TAIL)).hex()
-
-
-def tail_digest(end: bytes) -> bytes:
-    """Return what the last bytes of a file are known by."""
-    return digest(end)
+        return digest(file.read(TAIL)).hex()
 
 
 def is_unchanged(record: Store, scope: str, env: Mapping[str, str], facts: Mapping[str, object]) -> bool:
-    """Tell whether the world would answer again what it has answered to the last sync of this scope."""
-    is_known, starts = False, []
+    """Return whether everything that the last sync of a scope looked at still has the same fingerprint."""
+
+    def current(kind: str, subject: str, value: object) -> object:
+        if kind == SOURCE:
+            return file_fingerprint(subject, with_tail=isinstance(value, str) and value.count(" ") > _SPACES)
+        if kind == FOLDER:
+            return folder_fingerprint(subject)
+        if kind == ENV:
+            return env_fingerprint(env, subject)
+        return facts.get(subject) if kind == FACT else file_fingerprint(subject)
+
+    is_known, folders = False, list[str]()
     hidden: dict[str, list[tuple[str, object]]] = {}
-    for kind, asked, answer in kept_answers(record, scope):
+    for kind, subject, value in load_dependencies(record, scope):
         is_known = True
-        if kind == BELOW:
-            starts.append(os.fsdecode(asked))
-        elif isinstance(asked, str) and asked.startswith(HIDDEN):
-            hidden.setdefault(asked, []).append((kind, answer))
-        elif answer != _now(kind, os.fsdecode(asked), answer, env, facts):
+        if kind == HIDDEN_FOLDER:
+            folders.append(os.fsdecode(subject))
+        elif isinstance(subject, str) and subject.startswith(HIDDEN_PREFIX):
+            hidden.setdefault(subject, []).append((kind, value))
+        elif value != current(kind, os.fsdecode(subject), value):
             return False
     if not hidden:
         return is_known
-
-    return are_hidden_unchanged(
-        record, starts, hidden, lambda kind, path, answer: _now(kind, path, answer, env, facts)
-    )
+    return _are_hidden_unchanged(load_hash_key(record), folders, hidden, current)
 
 
-def _now(
-    kind: str, asked: str, answer: object, env: Mapping[str, str], facts: Mapping[str, object]
-) -> object:
-    if kind == HELD:
-        has_tail = isinstance(answer, str) and answer.count(" ") > _SPACES
-        return file_answer(asked, with_tail=has_tail)
-    if kind == FOLDER:
-        return folder_answer(asked)
-    if kind == ENV:
-        return env_answer(env, asked)
-    if kind == FACT:
-        return facts.get(asked)
-    return file_answer(asked)
-
-
-class CoverageCount:
-    """Files found, read and unchanged; sessions that are new; problems in all of them."""
-
-    __slots__ = ("found", "new_sessions", "problems", "read", "seconds", "unchanged")
-
-    def __init__(  # noqa: PLR0913 - as many as the contract names
-        self, found: int, read: int, unchanged: int, new_sessions: int, problems: int, seconds: float
-    ) -> None:
-        self.found, self.read, self.unchanged = found, read, unchanged
-        self.new_sessions, self.problems, self.seconds = new_sessions, problems, seconds
-
-
-def keep_found(record: Store, scope: str, agent: str, found: int, troubled: int) -> None:
-    """Keep how many files of an agent there are, and how many could not be opened: true as long as nothing changes."""
-    record.set_fact(f"coverage {scope} {agent}", f"{found} {troubled}")
-
-
-def told_coverage(
-    record: Store, scope: str, agents: Sequence[str], seconds: float, done: CoverageCount | None = None
-) -> CoverageCount:
-    """Return the coverage over all agents, of a sync that has read some files, or none."""
-    kept = [(record.fact(f"coverage {scope} {agent}") or "0 0").split() for agent in agents]
-    found, troubled = (sum(int(one[place]) for one in kept) for place in (0, 1))
-    problems = count_problems(record) + troubled
-    read, new = (done.read, done.new_sessions) if done is not None else (0, 0)
-    return CoverageCount(found, read, found - read, new, problems, seconds)
-
-
-REVISION = 5
-"""Raised when a reader understands more: then everything is read again, from the originals where files are gone."""
-
-
-OWN = "prices.toml"
-"""The file of the user's own prices, in retold's folder."""
-_PACKAGE = "genai_prices"
-
-
-def priced_by(folder: str) -> str:
-    """Return what tells prices from others, without a look at them."""
-    library = f"genai-prices {library_version()}"
-    try:
-        with open(os.path.join(folder, OWN), "rb") as file:
-            return f"{OWN} ({digest(file.read()).hex()[:8]}) and {library}"
-    except FileNotFoundError:
-        return library
-
-
-def library_version() -> str:
-    """Return the version of the library; `importlib.metadata` would take four starts of Python to say it."""
-    from importlib.machinery import PathFinder
-
-    found = PathFinder.find_spec(_PACKAGE)
-    site = os.path.dirname(os.path.dirname(found.origin or "")) if found is not None else ""
-    begin, end = f"{_PACKAGE}-", ".dist-info"
-    names = os.listdir(site) if site else []
-    return next(
-        (name[len(begin) : -len(end)] for name in names if name.startswith(begin) and name.endswith(end)),
-        "?",
-    )
-
-
-WAY = "way"
-"""Marks a hidden folder above a path that was looked at."""
-OF_PATHS = ("folder", "file", "held")
-
-
-def with_hidden_paths(record: Store, agent: str, answers: Iterable[Answer]) -> Iterator[Answer]:
-    """Yield the answers as they are to be kept: none names a path that only forgotten sessions lead to."""
-    hidden = HiddenPaths(record)
-    if not hidden:
-        yield from answers
-        return
-    shown: set[str] = set()
-    for path in shown_paths(record, agent):
-        while path not in shown:
-            shown.add(path)
-            path = os.path.dirname(path)  # noqa: PLW2901 - up to the root
-    for kind, asked, answer in answers:
-        way = list(_hidden_way(os.fsdecode(asked), hidden, shown)) if kind in OF_PATHS else []
-        if not way:
-            yield kind, asked, answer
-            continue
-        yield BELOW, as_stored(os.path.dirname(way[0])), None
-        yield from ((WAY, hidden.stored(folder), None) for folder in way[:-1])
-        yield kind, hidden.stored(way[-1]), answer
-
-
-def _hidden_way(path: str, hidden: HiddenPaths, shown: set[str]) -> Iterator[str]:
-    """Yield the hidden part of a path, folder by folder; nothing if none of it is hidden."""
-    whole = [path]
-    while (above := os.path.dirname(whole[-1])) != whole[-1]:
-        whole.append(above)
-    is_hidden = False
-    for folder in reversed(whole):
-        is_hidden = is_hidden or (folder in hidden and folder not in shown)
-        if is_hidden:
-            yield folder
-
-
-def are_hidden_unchanged(
-    record: Store,
-    starts: Iterable[str],
-    kept: Mapping[str, Iterable[tuple[str, object]]],
-    now: Callable[[str, str, object], object],
+def _are_hidden_unchanged(
+    key: bytes,
+    folders: list[str],
+    hidden: Mapping[str, Sequence[tuple[str, object]]],
+    current: Callable[[str, str, object], object],
 ) -> bool:
-    """Tell whether hidden paths answer as before: `kept` has their answers by what stands for the path."""
-    key, folders = key_of(record), list(starts)
-    left = {stored for stored, answers in kept.items() if any(answer is not None for _, answer in answers)}
+    """Return whether hidden paths, known by keyed hashes alone, are unchanged: folders are searched for the hashes."""
+    missing = {name for name, values in hidden.items() if any(value is not None for _, value in values)}
     while folders:
         folder = folders.pop()
         try:
             names = os.listdir(folder)
         except OSError:
             continue
-        for name in names:
-            path = os.path.join(folder, name)
-            stored = f"{HIDDEN}{keyed_hash(key, path).hex()}"
-            if stored not in kept:
-                continue
-            if any(kind != WAY and answer != now(kind, path, answer) for kind, answer in kept[stored]):
-                return False
-            left.discard(stored)
-            folders.append(path)
-    return not left
+        for path in (os.path.join(folder, name) for name in names):
+            hidden_name = f"{HIDDEN_PREFIX}{keyed_hash(key, path).hex()}"
+            for kind, value in hidden.get(hidden_name, ()):
+                if kind != _HIDDEN_PARENT and value != current(kind, path, value):
+                    return False
+            if hidden_name in hidden:
+                missing.discard(hidden_name)
+                folders.append(path)
+    return not missing
+
+
+def hide_paths(record: Store, agent: str, dependencies: Iterable[Dependency]) -> Iterator[Dependency]:
+    """Yield dependencies as they are stored: without the names of paths that only forgotten sessions lead to."""
+    hidden = HiddenPaths(record)
+    if not hidden:
+        yield from dependencies
+        return
+    visible: set[str] = set()
+    for path in load_visible_paths(record, agent):
+        while path not in visible:
+            visible.add(path)
+            path = os.path.dirname(path)  # noqa: PLW2901 - up to the root
+    for kind, subject, value in dependencies:
+        way = list(_hidden_way(os.fsdecode(subject), hidden, visible)) if kind in _PATH_KINDS else []
+        if not way:
+            yield kind, subject, value
+            continue
+        yield HIDDEN_FOLDER, as_stored(os.path.dirname(way[0])), None
+        yield from ((_HIDDEN_PARENT, hidden.placeholder(folder), None) for folder in way[:-1])
+        yield kind, hidden.placeholder(way[-1]), value
+
+
+def _hidden_way(path: str, hidden: HiddenPaths, visible: set[str]) -> Iterator[str]:
+    """Yield the hidden folders of a path and the path itself; nothing if none of them is hidden."""
+    way = [path]
+    while (parent := os.path.dirname(way[-1])) != way[-1]:
+        way.append(parent)
+    is_hidden = False
+    for folder in reversed(way):
+        is_hidden = is_hidden or (folder in hidden and folder not in visible)
+        if is_hidden:
+            yield folder
+
+
+class CoverageCount:
+    """Counts of a sync: files found, read and unchanged, new sessions, and problems in all files."""
+
+    __slots__ = ("found", "new_sessions", "problems", "read", "seconds", "unchanged")
+
+    def __init__(  # noqa: PLR0913 - the contract of the command names as many
+        self, found: int, read: int, unchanged: int, new_sessions: int, problems: int, seconds: float
+    ) -> None:
+        self.found, self.read, self.unchanged = found, read, unchanged
+        self.new_sessions, self.problems, self.seconds = new_sessions, problems, seconds
+
+
+def save_coverage(record: Store, scope: str, agent: str, found: int, unopened: int) -> None:
+    """Write the number of an agent's files, and of those that could not be opened. Both hold while nothing changes."""
+    record.set_fact(f"coverage {scope} {agent}", f"{found} {unopened}")
+
+
+def load_coverage(
+    record: Store, scope: str, agents: Sequence[str], seconds: float, done: CoverageCount | None = None
+) -> CoverageCount:
+    """Return the counts over all agents, for a sync that read some files or none."""
+    counts = [(record.fact(f"coverage {scope} {agent}") or "0 0").split() for agent in agents]
+    found, unopened = (sum(int(count[column]) for count in counts) for column in (0, 1))
+    read, new = (done.read, done.new_sessions) if done is not None else (0, 0)
+    return CoverageCount(found, read, found - read, new, count_problems(record) + unopened, seconds)
+
+
+def price_source(folder: str) -> str:
+    """Return the source of prices: the version of the library, and a digest of the user's own prices if there are any."""
+    library = f"genai-prices {library_version()}"
+    try:
+        with open(os.path.join(folder, OWN_PRICES), "rb") as file:
+            return f"{OWN_PRICES} ({digest(file.read()).hex()[:8]}) and {library}"
+    except FileNotFoundError:
+        return library
+
+
+def library_version() -> str:
+    """Return the version of the price library. `importlib.metadata` would take as long as four starts of Python."""
+    from importlib.machinery import PathFinder
+
+    found = PathFinder.find_spec(_PRICE_PACKAGE)
+    site = os.path.dirname(os.path.dirname(found.origin or "")) if found is not None else ""
+    begin, end = f"{_PRICE_PACKAGE}-", ".dist-info"
+    names = os.listdir(site) if site else []
+    return next(
+        (name[len(begin) : -len(end)] for name in names if name.startswith(begin) and name.endswith(end)),
+        "?",
+    )

@@ -1,6 +1,6 @@
-"""Where prices come from: what the user has written down, else `genai-prices`, which others keep and nobody is asked for.
+"""Prices of models: the user's own from a file, else those of the library `genai-prices`, which needs no network.
 
-That library takes a fifth of a second and more to import, so what it says of a model is kept in the archive.
+The library takes a fifth of a second and more to import, so the prices of a model are stored in the archive.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import os
 from functools import cache
 
 from retold.archive.database import RetoldError
-from retold.archive.ledger import PRICED_BY, PRICED_ON, drop_rates, keep_rates, kept_rates
-from retold.model.rates import KINDS, Rates, rates_from, rates_text
-from retold.synchronization.fingerprints import OWN, library_version, priced_by
+from retold.archive.ledger import PRICED_BY, PRICED_ON, delete_rates, load_rates, write_rates
+from retold.model.rates import KINDS, Rates, decode_rates, encode_rates
+from retold.synchronization.fingerprints import OWN_PRICES, library_version, price_source
 
-TYPE_CHECKING = False  # importing typing would cost half a start of Python
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from decimal import Decimal
@@ -25,130 +25,13 @@ if TYPE_CHECKING:
     from retold.model.rates import Figures
 
 
-_NEEDED = ("input", "output")
-_PLACES = 6
-
-
-class OwnPrices:
-    """What that file says."""
-
-    __slots__ = ("date", "models", "path")
-
-    def __init__(self, path: str, date: str | None, models: Mapping[str, Mapping[str, Any]]) -> None:
-        self.path, self.date, self.models = path, date, models
-
-    def rates(self, model: str) -> Rates | None:
-        """Return a model's prices: by its name, else by the longest beginning of it that has an asterisk behind it."""
-        names = [
-            name
-            for name in self.models
-            if name == model or (name.endswith("*") and model.startswith(name[:-1]))
-        ]
-        if not names:
-            return None
-        name = max(names, key=lambda one: (one == model, len(one)))
-        return Rates(name, OWN, [{"per_token": _per_token(self.models[name], f"{self.path}: {name}")}])
-
-
-def read_own_prices(folder: str) -> OwnPrices | None:
-    """Return what a person has written down; None where nothing was. Raises Stopped for what is not understood."""
-    path = os.path.join(folder, OWN)
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-    except FileNotFoundError:
-        return None
-    import tomllib
-    from decimal import Decimal
-
-    try:
-        told = tomllib.loads(text, parse_float=Decimal)
-    except (tomllib.TOMLDecodeError, ArithmeticError) as error:
-        raise RetoldError(f"{path}: {error}") from error
-    models = told.get("models", {})
-    if not isinstance(models, dict) or not all(isinstance(model, dict) for model in models.values()):
-        _refuse(path, 'needs tables such as [models."gemini-2.5-pro"]')
-    date = told.get("date")
-    own = OwnPrices(path, None if date is None else str(date), models)
-    for name in models:
-        own.rates(name)  # so that what is wrong is told now, and not when the model is met
-    return own
-
-
-def _per_token(model: Mapping[str, Any], place: str) -> dict[str, list[list[int]]]:
-    """Return prices of a token, from each size of prompt on."""
-    if missing := [kind for kind in _NEEDED if kind not in model]:
-        _refuse(place, f"has no price for {' and '.join(missing)}")
-    over = model.get("over", [])
-    if not isinstance(over, list) or not all(
-        isinstance(step, dict) and type(step.get("tokens")) is int for step in over
-    ):
-        _refuse(place, "over needs a list such as [{ tokens = 200_000, input = 2.5 }]")
-    if unknown := sorted({*model, *(name for step in over for name in step)} - {*KINDS, "over", "tokens"}):
-        _refuse(place, f"{unknown[0]} is none of {', '.join(KINDS)}, over")
-    steps = sorted(over, key=lambda step: int(step["tokens"]))
-    return {
-        kind: [
-            [0, _picos(model[kind], place)],
-            *([step["tokens"], _picos(step[kind], place)] for step in steps if kind in step),
-        ]
-        for kind in KINDS
-        if kind in model
-    }
-
-
-def _picos(dollars: Decimal | float, place: str) -> int:
-    """Return the price of a token, from that of a million."""
-    from decimal import Decimal
-
-    if type(dollars) is not int and not isinstance(dollars, Decimal):
-        _refuse(place, f"{dollars!r} is no price in dollars")
-    price = Decimal(dollars)
-    if not price.is_finite() or not 0 <= price < 10**_PLACES:
-        _refuse(place, f"{dollars} is no price in dollars")
-    picos = price.scaleb(_PLACES)
-    if picos != int(picos):
-        _refuse(place, f"{dollars} has more than {_PLACES} places")
-    return int(picos)
-
-
-def _refuse(place: str, why: str) -> NoReturn:
-    raise RetoldError(f"{place} {why}" if place.endswith(OWN) else f"{place}: {why}")
-
-
-_DATE = len("20250929")
-FILE = os.path.join(os.path.dirname(__file__), "known_rates.json")
-
-
-def known_rates(model: str, version: str) -> Rates | None:
-    """Return a model's prices, if they are known of that version; a name with a date behind it means the model of the name."""
-    told = _known()
-    if told["version"] != version:
-        return None
-    found = told["rates"].get(model)
-    name, dash, date = model.rpartition("-")
-    if found is None and dash and len(date) == _DATE and date.isdecimal() and name in told["dated"]:
-        found = told["rates"][name]
-    return None if found is None else Rates(found["model"], found["provider"], found["spans"])
-
-
-def known_date(version: str) -> str | None:
-    """Return the day of that version's prices, if it is known."""
-    told = _known()
-    return str(told["date"]) if told["version"] == version else None
-
-
-@cache
-def _known() -> dict[str, Any]:
-    import json
-
-    with open(FILE, encoding="utf-8") as file:
-        told: dict[str, Any] = json.load(file)
-    return told
-
-
+KNOWN_RATES_FILE = os.path.join(os.path.dirname(__file__), "known_rates.json")
+"""The rates of one version of the library, so that it need not be imported for most models."""
+_REQUIRED = ("input", "output")
+_DECIMALS = 6
+_DATE_LENGTH = len("20250929")
 _LONGEST_NAME = 200
-_KEYS = {
+_LIBRARY_KEYS = {
     "input": "input_mtok",
     "cached": "cache_read_mtok",
     "cache_write": "cache_write_mtok",
@@ -158,16 +41,131 @@ _KEYS = {
 _PICOS_PER_DOLLAR_A_MILLION = 1_000_000
 
 
+class OwnPrices:
+    """The prices in the user's file."""
+
+    __slots__ = ("date", "models", "path")
+
+    def __init__(self, path: str, date: str | None, models: Mapping[str, Mapping[str, Any]]) -> None:
+        self.path, self.date, self.models = path, date, models
+
+    def rates(self, model: str) -> Rates | None:
+        """Return the rates of a model: by its name, else by the longest prefix with an asterisk."""
+        names = [
+            name
+            for name in self.models
+            if name == model or (name.endswith("*") and model.startswith(name[:-1]))
+        ]
+        if not names:
+            return None
+        name = max(names, key=lambda one: (one == model, len(one)))
+        return Rates(name, OWN_PRICES, [{"per_token": _per_token(self.models[name], f"{self.path}: {name}")}])
+
+
+def read_own_prices(folder: str) -> OwnPrices | None:
+    """Return the prices in the user's file; None if there is no file. Raises RetoldError for an invalid one."""
+    path = os.path.join(folder, OWN_PRICES)
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except FileNotFoundError:
+        return None
+    import tomllib
+    from decimal import Decimal
+
+    try:
+        values = tomllib.loads(text, parse_float=Decimal)
+    except (tomllib.TOMLDecodeError, ArithmeticError) as error:
+        raise RetoldError(f"{path}: {error}") from error
+    models = values.get("models", {})
+    if not isinstance(models, dict) or not all(isinstance(model, dict) for model in models.values()):
+        _refuse(path, 'needs tables such as [models."gemini-2.5-pro"]')
+    date = values.get("date")
+    own = OwnPrices(path, None if date is None else str(date), models)
+    for name in models:
+        own.rates(name)  # reports an error now, not when the model is used
+    return own
+
+
+def _per_token(model: Mapping[str, Any], where: str) -> dict[str, list[list[int]]]:
+    """Return the prices of a token in each class, by the size of the prompt from which they hold."""
+    if missing := [kind for kind in _REQUIRED if kind not in model]:
+        _refuse(where, f"has no price for {' and '.join(missing)}")
+    over = model.get("over", [])
+    if not isinstance(over, list) or not all(
+        isinstance(step, dict) and type(step.get("tokens")) is int for step in over
+    ):
+        _refuse(where, "over needs a list such as [{ tokens = 200_000, input = 2.5 }]")
+    if unknown := sorted({*model, *(name for step in over for name in step)} - {*KINDS, "over", "tokens"}):
+        _refuse(where, f"{unknown[0]} is none of {', '.join(KINDS)}, over")
+    steps = sorted(over, key=lambda step: int(step["tokens"]))
+    return {
+        kind: [
+            [0, _parse_picos(model[kind], where)],
+            *([step["tokens"], _parse_picos(step[kind], where)] for step in steps if kind in step),
+        ]
+        for kind in KINDS
+        if kind in model
+    }
+
+
+def _parse_picos(dollars: Decimal | float, where: str) -> int:
+    """Return the picodollars of a token, from the dollars of a million."""
+    from decimal import Decimal
+
+    if type(dollars) is not int and not isinstance(dollars, Decimal):
+        _refuse(where, f"{dollars!r} is no price in dollars")
+    price = Decimal(dollars)
+    if not price.is_finite() or not 0 <= price < 10**_DECIMALS:
+        _refuse(where, f"{dollars} is no price in dollars")
+    picos = price.scaleb(_DECIMALS)
+    if picos != int(picos):
+        _refuse(where, f"{dollars} has more than {_DECIMALS} places")
+    return int(picos)
+
+
+def _refuse(where: str, why: str) -> NoReturn:
+    raise RetoldError(f"{where} {why}" if where.endswith(OWN_PRICES) else f"{where}: {why}")
+
+
+def known_rates(model: str, version: str) -> Rates | None:
+    """Return the rates of a model, if the file has that version of the library; a date at the end of a name is ignored."""
+    known = _read_known_rates()
+    if known["version"] != version:
+        return None
+    found = known["rates"].get(model)
+    name, dash, date = model.rpartition("-")
+    has_date = dash and len(date) == _DATE_LENGTH and date.isdecimal()
+    if found is None and has_date and name in known["dated"]:
+        found = known["rates"][name]
+    return None if found is None else Rates(found["model"], found["provider"], found["spans"])
+
+
+def known_date(version: str) -> str | None:
+    """Return the date of the prices, if the file has that version of the library."""
+    known = _read_known_rates()
+    return str(known["date"]) if known["version"] == version else None
+
+
+@cache
+def _read_known_rates() -> dict[str, Any]:
+    import json
+
+    with open(KNOWN_RATES_FILE, encoding="utf-8") as file:
+        known: dict[str, Any] = json.load(file)
+    return known
+
+
 class PriceList:
-    """All prices that there are."""
+    """The prices of all models, from the user's file and the library."""
 
     def __init__(self, folder: str | None) -> None:
-        """Take the folder in which the user's own prices may lie; without one, there are only everybody's."""
+        """Take the folder of the user's file; None if only the library counts."""
         self._own, self._version = None if folder is None else read_own_prices(folder), library_version()
         self._known: dict[str, Rates | None] = {}
 
     def rates(self, model: str) -> Rates | None:
-        """Return a model's prices."""
+        """Return the rates of a model; None if its price is unknown."""
         if model not in self._known:
             own = None if self._own is None else self._own.rates(model)
             self._known[model] = own or known_rates(model, self._version) or library_rates(model)
@@ -175,59 +173,59 @@ class PriceList:
 
     @property
     def date(self) -> str:
-        """The day on which prices were last looked at: the user's, if they say one, else the library's."""
+        """The date of the user's prices, if the file has one, else of the library's."""
         own = None if self._own is None else self._own.date
         return own or known_date(self._version) or library_date()
 
 
 class PriceBook:
-    """The prices of a sync: those that are kept in the archive, or looked up and kept."""
+    """The prices of a sync: those in the archive, or looked up and stored there."""
 
     def __init__(self, record: Store, folder: str) -> None:
         self._record, self._folder = record, folder
-        self.source = priced_by(folder)
-        self.are_new = record.fact(PRICED_BY) != self.source
-        """Whether what is kept was priced by others."""
+        self.source = price_source(folder)
+        self.have_changed = record.fact(PRICED_BY) != self.source
+        """Whether the requests in the archive were priced from another source."""
         self._list: PriceList | None = None
         self._known: dict[str | None, Rates | None] = {None: None}
-        if not self.are_new:
-            kept = kept_rates(record).items()
-            self._known |= {model: None if told is None else rates_from(told) for model, told in kept}
+        if not self.have_changed:
+            stored = load_rates(record).items()
+            self._known |= {model: None if text is None else decode_rates(text) for model, text in stored}
 
     def cost(self, model: str | None, at: int | None, figures: Figures) -> int | None:
-        """Return what a request cost; None where no price is known."""
+        """Return the cost of a request in picodollars; None if the price is unknown."""
         if model not in self._known:
-            self._known[model] = self._looked_up(str(model))
+            self._known[model] = self._look_up(str(model))
         rates = self._known[model]
         return None if rates is None else rates.cost(at, figures)
 
-    def _looked_up(self, model: str) -> Rates | None:
+    def _look_up(self, model: str) -> Rates | None:
         self._list = self._list or PriceList(self._folder)
         rates = self._list.rates(model)
-        keep_rates(self._record, model, None if rates is None else rates_text(rates))
+        write_rates(self._record, model, None if rates is None else encode_rates(rates))
         return rates
 
     def begin(self) -> None:
-        """Forget what other prices said."""
-        if self.are_new:
+        """Delete the stored prices if the source has changed."""
+        if self.have_changed:
             self._record.set_fact(PRICED_BY, None)
-            drop_rates(self._record)
+            delete_rates(self._record)
 
     def end(self) -> None:
-        """Say that everything is priced by these."""
-        if self.are_new:
+        """Record that every request is priced from this source."""
+        if self.have_changed:
             self._list = self._list or PriceList(self._folder)
             self._record.set_fact(PRICED_BY, self.source)
             self._record.set_fact(PRICED_ON, self._list.date)
 
 
 def library_rates(model: str) -> Rates | None:
-    """Return what the library says of a model."""
+    """Return the rates of a model in the library; None if it has none."""
     if len(model) > _LONGEST_NAME or not model.isprintable():
         return None
     try:
         from genai_prices import Usage, calc_price
-    except ImportError:  # sessions are kept, whatever is wrong with prices
+    except ImportError:  # sessions are archived without prices
         return None
     try:
         found = calc_price(Usage(input_tokens=0, output_tokens=0), model)
@@ -238,13 +236,15 @@ def library_rates(model: str) -> Rates | None:
 
 
 def _spans(model: ModelInfo) -> Iterator[dict[str, Any]]:
-    """Yield the prices of a model at each time; none if there is one that cannot be told as prices of tokens."""
+    """Yield the prices of a model with the time in which they hold; those that are not by token are left out."""
     from genai_prices.types import ConditionalPrice
 
     prices = model.prices if isinstance(model.prices, list) else [ConditionalPrice(prices=model.prices)]
     for one in prices:
         per_token = {
-            kind: steps for kind, key in _KEYS.items() if (steps := _steps(one.prices, key)) is not None
+            kind: steps
+            for kind, key in _LIBRARY_KEYS.items()
+            if (steps := _steps(one.prices, key)) is not None
         }
         if "input" not in per_token or "output" not in per_token:
             continue
@@ -268,7 +268,7 @@ def _when(constraint: Any) -> dict[str, Any]:
 
 
 def _steps(prices: ModelPrice, key: str) -> list[list[int]] | None:
-    """Return the price of a token by the size of the prompt."""
+    """Return the picodollars of a token by the size of the prompt."""
     from genai_prices.types import TieredPrices
 
     price = getattr(prices, key)
@@ -287,7 +287,7 @@ def _picos_per_token(dollars: Any) -> int:
 
 
 def library_date() -> str:
-    """Return the newest day on which its keepers say to have looked at a price."""
+    """Return the newest date at which a price was checked, by the comments in the library."""
     import re
 
     from genai_prices.data_snapshot import get_snapshot

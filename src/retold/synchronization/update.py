@@ -1,4 +1,4 @@
-"""The way into a sync: nothing heavy is imported unless something changed."""
+"""The entry of a sync: the lock, the check whether anything changed, and the sync itself if so."""
 
 from __future__ import annotations
 
@@ -7,46 +7,50 @@ import time
 
 from retold.agents import NAMES
 from retold.archive.database import IndexDamagedError, RetoldError
-from retold.archive.index.files import is_in_step, missing_files, remove_index
-from retold.archive.store import FORGETTING, UNREAD, Store
+from retold.archive.store import (
+    FORGETTING,
+    UNREAD,
+    Store,
+    is_index_current,
+    missing_index_files,
+    remove_index,
+)
 from retold.processes import PRIVATE
-from retold.synchronization.fingerprints import REVISION, is_unchanged, priced_by, told_coverage
+from retold.synchronization.fingerprints import REVISION, is_unchanged, load_coverage, price_source
 
-TYPE_CHECKING = False  # importing typing would cost half a start of Python
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
     from retold.synchronization.fingerprints import CoverageCount
-    from retold.synchronization.run import Order, SyncOutcome
-
-    TellStale = Callable[[Store, str, Collection[str]], None]
+    from retold.synchronization.run import StaleCallback, SyncOutcome
 
 
-NAME = "sync.lock"
+LOCK_FILE = "sync.lock"
 PATIENCE = 600.0
 _STEP = 0.05
 
 
 class Lock:
-    """Held by whoever brings the archive up to date."""
+    """The lock of a process that writes to the archive."""
 
-    def __init__(self, folder: str, tell_wait: Callable[[], None], patience: float = PATIENCE) -> None:
-        """Take the folder of the archive; `tell_wait` is called once, if another has the lock."""
-        self._path, self._tell_wait, self._patience = os.path.join(folder, NAME), tell_wait, patience
+    def __init__(self, folder: str, on_wait: Callable[[], None], patience: float = PATIENCE) -> None:
+        """Take the folder of the archive; `on_wait` is called once if another process has the lock."""
+        self._path, self._on_wait, self._patience = os.path.join(folder, LOCK_FILE), on_wait, patience
 
     def __enter__(self) -> Self:
         os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         PRIVATE.add(self._descriptor)
-        ends = time.monotonic() + self._patience
-        is_told = False
-        while not is_taken(self._descriptor):
-            if not is_told:
-                self._tell_wait()
-                is_told = True
-            if time.monotonic() > ends:
+        deadline = time.monotonic() + self._patience
+        is_waiting = False
+        while not try_lock(self._descriptor):
+            if not is_waiting:
+                self._on_wait()
+                is_waiting = True
+            if time.monotonic() > deadline:
                 self.__exit__(None, None, None)
                 raise RetoldError(
                     "another retold has been writing to the archive for ten minutes: try again later"
@@ -61,12 +65,12 @@ class Lock:
         os.close(self._descriptor)
 
 
-def is_taken(descriptor: int) -> bool:
-    """Try to take the lock, without waiting."""
+def try_lock(descriptor: int) -> bool:
+    """Lock a file without waiting; return whether that succeeded."""
     try:
         import fcntl
     except ImportError:
-        return _taken_on_windows(descriptor)
+        return _try_lock_on_windows(descriptor)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -74,7 +78,7 @@ def is_taken(descriptor: int) -> bool:
     return True
 
 
-def _taken_on_windows(descriptor: int) -> bool:
+def _try_lock_on_windows(descriptor: int) -> bool:
     import msvcrt
 
     try:
@@ -84,12 +88,12 @@ def _taken_on_windows(descriptor: int) -> bool:
     return True
 
 
-class Task:
-    """What a sync is asked to do, as the command line says it."""
+class SyncOptions:
+    """The options of a sync: those of the command line, and one for imports."""
 
-    __slots__ = ("agents", "env", "excluded", "folder", "homes", "reindex")
+    __slots__ = ("agents", "archive_only", "env", "excluded", "folder", "homes", "reindex")
 
-    def __init__(  # noqa: PLR0913 - one for each thing that can be said
+    def __init__(  # noqa: PLR0913 - one for each option
         self,
         folder: str,
         env: Mapping[str, str],
@@ -98,94 +102,92 @@ class Task:
         excluded: Sequence[str] = (),
         *,
         reindex: bool = False,
+        archive_only: bool = False,
     ) -> None:
         self.folder, self.env, self.homes, self.agents = folder, env, homes, agents
-        self.excluded, self.reindex = excluded, reindex
+        self.excluded, self.reindex = tuple(excluded), reindex
+        """`reindex` also reads files again that could not be read before."""
+        self.archive_only = archive_only
+        """Whether only archived files that were not read yet are read, without a look at any home."""
 
     @property
     def scope(self) -> str:
-        """What tells syncs apart that look at different things."""
+        """A text that differs for syncs that look at different files."""
         return repr((sorted(map(str, self.homes)), sorted(self.excluded)))
 
 
 def update(
-    task: Task,
-    tell_wait: Callable[[], None],
-    tell_progress: Callable[[int, int], None],
-    tell_damage: Callable[[str], None] = lambda _: None,
-    tell_stale: TellStale = lambda _record, _agent, _clusters: None,
+    options: SyncOptions,
+    on_wait: Callable[[], None],
+    on_progress: Callable[[int, int], None],
+    on_damage: Callable[[str], None] = lambda _: None,
+    on_stale: StaleCallback = lambda _record, _agent, _clusters: None,
 ) -> tuple[CoverageCount, Sequence[object]]:
-    """Bring the archive up to date; return how much was read, and the problems that stood in the way.
+    """Bring the archive up to date; return the counts, and the problems of reading folders and files.
 
-    A damaged index is told and made anew. Before sessions are written, their clusters are told, with their agent.
+    A damaged index is reported to `on_damage` and rebuilt. `on_stale` gets the clusters of an agent before their sessions
+    are written.
     """
     began = time.perf_counter()
-    with Lock(task.folder, tell_wait), Store(task.folder, can_write=True) as record:
+    with Lock(options.folder, on_wait), Store(options.folder, can_write=True) as record:
         if record.fact(FORGETTING) is not None:
             from retold.synchronization.user_changes import finish_forgetting
 
             finish_forgetting(record)
-        if task.reindex:
-            remove_index(task.folder)
-        is_behind = task.reindex or _is_behind(record, task.folder) or record.fact(UNREAD) is not None
-        agents = NAMES if is_behind else tuple(task.agents or NAMES)
-        stale = agents if is_behind else _stale(record, task, agents)
-        if not stale:
-            return told_coverage(record, task.scope, agents, time.perf_counter() - began), ()
-        if not task.reindex and record.fact("generation") is not None:
-            for path in missing_files(task.folder):
-                tell_damage(f"{path} is missing")
-        from pathlib import Path
-
-        from retold.synchronization.run import Order
-
-        given = [(label, Path(folder)) for label, folder in task.homes]
-        order = Order(
-            task.folder, task.scope, task.env, given, stale, tuple(task.excluded), is_reindex=task.reindex
+        if options.reindex:
+            remove_index(options.folder)
+        is_behind = (
+            options.reindex or _is_index_behind(record, options.folder) or record.fact(UNREAD) is not None
         )
-        outcome = brought_up(record, order, tell_progress, tell_damage, tell_stale)
-        coverage = told_coverage(record, task.scope, agents, time.perf_counter() - began, outcome.coverage)
-        return coverage, outcome.problems
+        agents = NAMES if is_behind else tuple(options.agents or NAMES)
+        changed = agents if is_behind else _changed_agents(record, options, agents)
+        if not changed:
+            return load_coverage(record, options.scope, agents, time.perf_counter() - began), ()
+        if not options.reindex and record.fact("generation") is not None:
+            for path in missing_index_files(options.folder):
+                on_damage(f"{path} is missing")
+        outcome = sync_or_rebuild(record, options, changed, on_progress, on_damage, on_stale)
+        seconds = time.perf_counter() - began
+        return load_coverage(record, options.scope, agents, seconds, outcome.coverage), outcome.problems
 
 
-def brought_up(
+def sync_or_rebuild(  # noqa: PLR0913 - a sync, and its three callbacks
     record: Store,
-    order: Order,
-    tell_progress: Callable[[int, int], None],
-    tell_damage: Callable[[str], None],
-    tell_stale: TellStale = lambda _record, _agent, _clusters: None,
+    options: SyncOptions,
+    agents: Sequence[str],
+    on_progress: Callable[[int, int], None],
+    on_damage: Callable[[str], None],
+    on_stale: StaleCallback = lambda _record, _agent, _clusters: None,
 ) -> SyncOutcome:
-    """Run a sync; a damaged index is told and made anew."""
-    from msgspec.structs import replace
-
+    """Run a sync of some agents; rebuild a damaged index, and run it again for all agents."""
     from retold.synchronization.run import sync
 
     outcome, damage = None, ""
     try:
-        outcome = sync(record, order, tell_progress, tell_stale)
+        outcome = sync(record, options, agents, on_progress, on_stale)
     except IndexDamagedError as error:
         damage = str(error)
-    # Not before the error has gone, and with it every connection to the old files: one that is closed later would
-    # remove what stands beside the new ones.
+    # The index is removed after the error is gone, and with it every connection to the old files: closing a connection
+    # later would delete files beside the new ones.
     if outcome is None:
-        tell_damage(damage)
-        remove_index(order.folder)
-        outcome = sync(record, replace(order, agents=NAMES), tell_progress, tell_stale)
+        on_damage(damage)
+        remove_index(options.folder)
+        outcome = sync(record, options, NAMES, on_progress, on_stale)
     return outcome
 
 
-def _is_behind(record: Store, folder: str) -> bool:
-    """Tell whether the index lacks something; it may be of any agent."""
+def _is_index_behind(record: Store, folder: str) -> bool:
+    """Return whether the index lacks something, of whichever agent."""
     generation = record.fact("generation")
-    return generation is not None and not is_in_step(folder, record.id, generation)
+    return generation is not None and not is_index_current(folder, record.id, generation)
 
 
-def _stale(record: Store, task: Task, agents: Sequence[str]) -> tuple[str, ...]:
-    """Return the agents of which something may be new."""
-    facts = {"revision": REVISION, "prices": priced_by(task.folder)}
-    stale = tuple(
-        agent for agent in agents if not is_unchanged(record, f"{task.scope} {agent}", task.env, facts)
+def _changed_agents(record: Store, options: SyncOptions, agents: Sequence[str]) -> tuple[str, ...]:
+    """Return the agents whose files may have changed since the last sync."""
+    facts = {"revision": REVISION, "prices": price_source(options.folder)}
+    changed = tuple(
+        agent for agent in agents if not is_unchanged(record, f"{options.scope} {agent}", options.env, facts)
     )
-    if not stale:
+    if not changed:
         record.set_fact("synced_at", time.time())
-    return stale
+    return changed

@@ -1,7 +1,6 @@
-"""The terminal browser itself."""
+"""The terminal browser: the screen with the list and the preview, and the application."""
 
 import os
-from datetime import datetime
 from typing import ClassVar
 
 from rich.terminal_theme import DIMMED_MONOKAI
@@ -13,22 +12,30 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import Input, Static
 
 from retold.archive.database import RetoldError
+from retold.search.dates import now
 from retold.search.quick_find import TitleMatch
 from retold.tui import list_rows
-from retold.tui.data import ArchiveQueries, answer, findings, now, stats
-from retold.tui.dialogs import Report, SessionActions, text_of
-from retold.tui.list_rows import FIRST, ListFinder, keys_line, preview, status_line, warning
+from retold.tui.data import ArchiveQueries, health_lines, run_in_thread, stats_lines
+from retold.tui.dialogs import ReportDialog, SessionActions, lines_to_text
+from retold.tui.list_rows import (
+    FIRST_TITLES,
+    ListFinder,
+    deletion_warning,
+    keys_line,
+    load_preview,
+    status_line,
+)
 from retold.tui.transcript import TranscriptScreen
-from retold.tui.widgets import Rows, styled
+from retold.tui.widgets import Rows, make_text
 
 NARROW = 100
-"""Columns below which the preview stands under the list."""
+"""Columns below which the preview stands below the list."""
 IN_LINE = "enter read|tab list|f1 help|esc quit|^e export|^r resume|^t scope|^s stats|^d doctor"
 IN_LIST = "enter read|tab type|? help|q quit|e export|r resume|R restore|t scope|s stats|d doctor"
 
 
 class SearchLine(Input):
-    """What is typed; a question mark in an empty line asks for help."""
+    """The input line; a question mark in the empty line opens the help."""
 
     async def _on_key(self, event: events.Key) -> None:
         if event.character == "?" and not self.value:
@@ -40,7 +47,7 @@ class SearchLine(Input):
 
 
 class HomeScreen(SessionActions[None]):
-    """The list and the preview."""
+    """The list of sessions and the preview of the selected one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", priority=True),
@@ -64,11 +71,11 @@ class HomeScreen(SessionActions[None]):
         super().__init__()
         self.archive, self.finder, self._typed = archive, ListFinder(archive), typed
         self.finder.type(typed)
-        self._now: datetime = now()
-        self._said, self._shown_key = "", ""
+        self._now = now()
+        self._note, self._shown_key = "", ""
 
     def compose(self) -> ComposeResult:
-        """Make the screen."""
+        """Compose the screen."""
         with Horizontal(id="top"):
             yield Static("❯", id="sign")  # noqa: RUF001 - a prompt
             yield SearchLine(
@@ -83,7 +90,7 @@ class HomeScreen(SessionActions[None]):
             with Vertical(id="left"):
                 yield Static(id="columns")
                 yield Rows[TitleMatch](
-                    lambda match, width: list_rows.row(match, width, self._now), id="found"
+                    lambda match, width: list_rows.format_row(match, width, self._now), id="found"
                 )
             with VerticalScroll(id="preview", can_focus=False):
                 yield Static(id="shown")
@@ -95,43 +102,43 @@ class HomeScreen(SessionActions[None]):
         return self.query_one("#found", Rows)
 
     def on_mount(self) -> None:
-        """Begin."""
+        """Focus the input line and load the list."""
         self.query_one(SearchLine).focus()
         self.load()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Put the preview where there is room for it."""
+        """Move the preview to where there is room for it."""
         self.set_class(event.size.width < NARROW, "narrow")
         self.call_after_refresh(self._draw_frame)
 
     def on_descendant_focus(self) -> None:
-        """Tell the keys that work now."""
+        """Show the keys of the focused widget."""
         self._draw_frame()
 
     @work(exclusive=True, group="load")
     async def load(self) -> None:
-        """Read the list: a screen full first, then all."""
+        """Load the list: a screenful first, then all of it."""
         try:
-            for limit in (FIRST, None):
+            for limit in (FIRST_TITLES, None):
                 await self.finder.load(limit)
                 self._fill()
-            told = await answer(lambda: warning(self.archive))
-            if not self.finder.typed:  # else somebody has gone on meanwhile, and what was found is told
-                self._said = self._said or told
+            note = await run_in_thread(lambda: deletion_warning(self.archive))
+            if not self.finder.typed:  # otherwise the status line shows the results
+                self._note = self._note or note
         except (RetoldError, OSError) as error:
-            self._said = str(error)
+            self._note = str(error)
         self.search()
         self._draw_frame()
 
     @work(exclusive=True, group="search")
     async def search(self) -> None:
-        """Add what the text says."""
+        """Add the results of a search in the text."""
         if self.finder.typed:
             await self.finder.search()
             self._fill()
 
     def _fill(self) -> None:
-        """Show the answers; the chosen one stays chosen, unless something else was typed."""
+        """Fill the list; the selected session stays selected unless something else was typed."""
         found = self.finder.matches()
         keys = [match.card.key for match in found]
         place = keys.index(self._shown_key) if self._shown_key in keys and self.rows.place else 0
@@ -140,63 +147,63 @@ class HomeScreen(SessionActions[None]):
 
     def _draw_frame(self) -> None:
         width = self.rows.width or self.size.width
-        self.query_one("#columns", Static).update(list_rows.heading(width))
-        self.query_one("#scope", Static).update(styled([("title", self.finder.scope.name)]))
-        told = status_line(self.finder, self.rows.things, self._said)
-        self.query_one("#status", Static).update(told)
+        self.query_one("#columns", Static).update(list_rows.column_headings(width))
+        self.query_one("#scope", Static).update(make_text([("title", self.finder.scope.name)]))
+        status = status_line(self.finder, self.rows.items, self._note)
+        self.query_one("#status", Static).update(status)
         in_line = self.query_one(SearchLine).has_focus
         self.query_one("#keys", Static).update(
             keys_line(IN_LINE if in_line else IN_LIST, self.size.width - 2)
         )
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Narrow the list at once, and search."""
+        """Filter the titles at once, and start a search."""
         self.finder.type(event.value)
-        self._said = ""
+        self._note = ""
         self.rows.place = 0
         self._fill()
         self.search()
 
     def on_rows_chosen(self) -> None:
-        """Show the chosen one."""
+        """Show the preview of the selected session."""
         match = self.rows.chosen
         self._shown_key = match.card.key if match else ""
         self.show_preview(match)
 
     @work(exclusive=True, group="preview")
     async def show_preview(self, match: TitleMatch | None) -> None:
-        """Read the chosen one; the screen goes on meanwhile."""
+        """Load and show the preview, without blocking the screen."""
         shown = self.query_one("#shown", Static)
         if match is None:
             empty = "nothing found" if self.finder.typed else "no conversations here"
             shown.update(Text("" if self.finder.is_searching else empty, style="dim"))
             return
         try:
-            told = await answer(lambda: preview(self.archive, match, self._now))
+            lines = await run_in_thread(lambda: load_preview(self.archive, match, self._now))
         except (RetoldError, OSError) as error:
-            told = [[("bad", str(error))]]
-        shown.update(text_of(told))
+            lines = [[("bad", str(error))]]
+        shown.update(lines_to_text(lines))
         self.query_one("#preview").scroll_home(animate=False)
 
     def on_rows_opened(self) -> None:
-        """Open by mouse."""
+        """Open the session that was double-clicked."""
         self.action_open()
 
     def action_move(self, step: int) -> None:
-        """Choose another, wherever the focus is."""
+        """Select another row, wherever the focus is."""
         self.rows.action_move(step)
 
     def action_leaf(self, step: int) -> None:
-        """Choose another, a page away."""
+        """Select the row a page away."""
         self.rows.action_leaf(step)
 
     def action_turn_focus(self) -> None:
-        """Go from the line to the list, and back."""
+        """Move the focus between the input line and the list."""
         line = self.query_one(SearchLine)
         (self.rows if line.has_focus else line).focus()
 
     def action_back(self) -> None:
-        """Empty the line; if it is empty, go."""
+        """Clear the input line; quit if it is empty."""
         line = self.query_one(SearchLine)
         if line.value:
             line.value = ""
@@ -205,49 +212,50 @@ class HomeScreen(SessionActions[None]):
             self.app.exit()
 
     def action_quit(self) -> None:
-        """Go."""
+        """Quit."""
         self.app.exit()
 
     def action_scope(self) -> None:
-        """Take the next scope."""
-        self.finder.turn_scope()
+        """Switch to the next scope."""
+        self.finder.next_scope()
         self.finder.type(self.finder.typed)
         self.load()
 
     def action_open(self) -> None:
-        """Read the chosen one, from where it says what was looked for."""
+        """Open the selected session, at its first hit."""
         match = self.rows.chosen
         if match is not None:
-            hit = None if match.is_named or not match.hits else match.hits[0]
-            self.app.push_screen(TranscriptScreen(self.archive, match.card, hit), self.tell)
+            hit = None if match.has_title_match or not match.hits else match.hits[0]
+            self.app.push_screen(TranscriptScreen(self.archive, match.card, hit), self.show_note)
 
     def key(self) -> str | None:
-        """Return the key of the chosen one."""
+        """Return the key of the selected session."""
         return None if self.rows.chosen is None else self.rows.chosen.card.key
 
-    def tell(self, told: str | None) -> None:
-        """Say something in place of what was found."""
-        self._said = told or ""
+    def show_note(self, note: str | None) -> None:
+        """Show a note in the status line."""
+        self._note = note or ""
         self._draw_frame()
 
     def action_stats(self) -> None:
-        """Tell what it cost."""
+        """Show tokens, costs and tools of the sessions in scope."""
         scope, typed = self.finder.scope, self.finder.typed
-        ask = lambda columns: answer(lambda: stats(self.archive, scope, typed, columns))  # noqa: E731
-        self.app.push_screen(Report(f"Stats: {scope.name}", ask))
+        load = lambda columns: run_in_thread(lambda: stats_lines(self.archive, scope, typed, columns))  # noqa: E731
+        self.app.push_screen(ReportDialog(f"Stats: {scope.name}", load))
 
     def action_doctor(self) -> None:
-        """Tell what is at risk."""
-        ask = lambda columns: answer(lambda: findings(columns))  # noqa: E731
-        self.app.push_screen(Report("Doctor", ask))
+        """Show the findings of `doctor`."""
+        self.app.push_screen(
+            ReportDialog("Doctor", lambda columns: run_in_thread(lambda: health_lines(columns)))
+        )
 
 
 _FEW_COLOURS = ("standard", "windows")
-"""Where there are sixteen, the terminal knows best what they look like."""
+"""Colour systems of 16 colours; the terminal knows best what they look like."""
 
 
 class Browser(App[str]):
-    """All screens; ends with the key of a conversation that its agent is to go on with, or with nothing."""
+    """The application. It ends with the key of a session that is to be resumed, or with None."""
 
     CSS_PATH = "browse.tcss"
     TITLE = "retold"
@@ -255,14 +263,13 @@ class Browser(App[str]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "quit", priority=True)]
 
     def __init__(self, archive: ArchiveQueries, typed: str = "") -> None:
-        super().__init__(
-            ansi_color="NO_COLOR" in os.environ
-        )  # else colours become greys, black on black where there are few
+        # Without `ansi_color`, NO_COLOR turns colours into greys, which are black on black in terminals of few colours.
+        super().__init__(ansi_color="NO_COLOR" in os.environ)
         self._archive, self._typed = archive, typed
         self.ansi_theme_dark = DIMMED_MONOKAI
         if self.no_color or self.console.color_system in _FEW_COLOURS:
             self.theme = "ansi-dark"
 
     def get_default_screen(self) -> HomeScreen:
-        """Return the first screen."""
+        """Return the screen of the list."""
         return HomeScreen(self._archive, self._typed)

@@ -1,4 +1,4 @@
-"""Boxes over the screen: something to read, to choose or to confirm, and `esc` to leave."""
+"""Dialogs over the screen: reports, export, resume, restore, help and outline. `esc` closes them."""
 
 import asyncio
 import os
@@ -15,25 +15,36 @@ from textual.widgets import Static
 
 from retold.archive.database import RetoldError
 from retold.export.formats.registry import FORMATS
-from retold.export.text.table import clean, fitted
-from retold.export.text.times import DAY, minute
-from retold.maintenance.restore import RestorePlan
-from retold.sessions.pages import SessionTurn
-from retold.tui.data import ArchiveQueries, StyledLine, answer, exported, restored, restoring, resuming
-from retold.tui.list_rows import IN_TEXT, LOST
-from retold.tui.transcript_pages import GUTTER
-from retold.tui.widgets import Rows, plain, styled
+from retold.export.text.formatting import (
+    DAY,
+    StyledLine,
+    clean_name,
+    fit_width,
+    format_minute,
+    plural,
+)
+from retold.sessions.slices import SessionTurn
+from retold.tui.data import (
+    ArchiveQueries,
+    export_to_folder,
+    load_restore_plan,
+    resume_command,
+    run_in_thread,
+    write_restored,
+)
+from retold.tui.list_rows import GUTTER, IN_TEXT, LOST
+from retold.tui.widgets import Rows, escape_line, make_text
 
 
-def text_of(lines: Sequence[StyledLine]) -> Text:
-    """Return lines as one text, which wraps where it must."""
-    joined = Text("\n", no_wrap=False, end="").join(styled(pieces) for pieces in lines)
+def lines_to_text(lines: Sequence[StyledLine]) -> Text:
+    """Return lines as one text that wraps."""
+    joined = Text("\n", no_wrap=False, end="").join(make_text(pieces) for pieces in lines)
     joined.no_wrap = False
     return joined
 
 
-class Box(ModalScreen[str]):
-    """A box with a title, and keys that are told below."""
+class Dialog(ModalScreen[str]):
+    """A dialog with a title, and its keys below."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "leave", "back", show=False)]
     KEYS: ClassVar[str] = "esc back"
@@ -44,54 +55,54 @@ class Box(ModalScreen[str]):
         self.heading = title
 
     def compose(self) -> ComposeResult:
-        """Make the box."""
+        """Compose the dialog."""
         with Vertical(id="box", classes="large" if self.IS_LARGE else None) as box:
-            box.border_title = styled([("plain", self.heading)])  # a str would be read as markup
+            box.border_title = make_text([("plain", self.heading)])  # Textual would read a str as markup
             yield from self.inside()
             yield Static(Text(self.KEYS, style="dim"), id="box-keys")
 
     def inside(self) -> ComposeResult:
-        """Make what is in it."""
+        """Compose its content."""
         with VerticalScroll():
             yield Static(Text("…"), id="box-text")
 
-    def tell(self, lines: Sequence[StyledLine]) -> None:
-        """Show something in it."""
-        self.query_one("#box-text", Static).update(text_of(lines))
+    def show_lines(self, lines: Sequence[StyledLine]) -> None:
+        """Show lines as its content."""
+        self.query_one("#box-text", Static).update(lines_to_text(lines))
 
-    async def told(self, ask: Callable[[], Awaitable[Sequence[StyledLine]]]) -> None:
-        """Show an answer when it is there; what stands in its way is told in its place."""
+    async def show_result(self, load: Callable[[], Awaitable[Sequence[StyledLine]]]) -> None:
+        """Show the lines that a function loads, or its error."""
         try:
-            self.tell(await ask())
+            self.show_lines(await load())
         except (RetoldError, OSError, ValueError) as error:
-            self.tell([[("bad", str(error))]])
+            self.show_lines([[("bad", str(error))]])
 
     def action_leave(self) -> None:
-        """Go back."""
+        """Close the dialog."""
         self.dismiss("")
 
 
-class Report(Box):
-    """Something to read that takes a while to find out."""
+class ReportDialog(Dialog):
+    """A text that takes a while to load."""
 
     IS_LARGE = True
     KEYS = "↑↓ scroll   esc back"
 
-    def __init__(self, title: str, ask: Callable[[int], Awaitable[Sequence[StyledLine]]]) -> None:
+    def __init__(self, title: str, load: Callable[[int], Awaitable[Sequence[StyledLine]]]) -> None:
         super().__init__(title)
-        self._ask = ask
+        self._load = load
 
     def on_mount(self) -> None:
-        """Ask."""
+        """Load the text."""
         self.query_one(VerticalScroll).focus()
-        self.run_worker(self.told(lambda: self._ask(max(40, self.size.width - 6))), exclusive=True)
+        self.run_worker(self.show_result(lambda: self._load(max(40, self.size.width - 6))), exclusive=True)
 
 
 _NAME = 11
 
 
-class ExportDialog(Box):
-    """The forms that there are."""
+class ExportDialog(Dialog):
+    """The export formats, with or without secrets."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "write", priority=True),
@@ -104,57 +115,61 @@ class ExportDialog(Box):
         self._archive, self._key, self.is_redacted = archive, key, True
 
     def inside(self) -> ComposeResult:
-        """Make the list of forms."""
+        """Compose the list of formats."""
         yield Static(id="secrets")
         yield Rows[str](_form, id="forms")
 
     def on_mount(self) -> None:
-        """Show them."""
+        """Fill and focus the list."""
         rows = self.query_one(Rows)
         rows.fill(list(FORMATS))
         rows.focus()
-        self._tell_secrets()
+        self._show_secrets()
 
-    def _tell_secrets(self) -> None:
-        told = "secrets are taken out" if self.is_redacted else "WITH all secrets in it, as they were said"
+    def _show_secrets(self) -> None:
+        text = "secrets are taken out" if self.is_redacted else "WITH all secrets in it, as they were said"
         style = "plain" if self.is_redacted else "bad"
-        where = plain(self._archive.here)
-        self.query_one("#secrets", Static).update(styled([(style, told), ("faint", f"; into {where}")]))
+        folder = escape_line(self._archive.here)
+        self.query_one("#secrets", Static).update(make_text([(style, text), ("faint", f"; into {folder}")]))
 
     def action_toggle_secrets(self) -> None:
-        """Let secrets stay in, or take them out."""
+        """Toggle redaction."""
         self.is_redacted = not self.is_redacted
-        self._tell_secrets()
+        self._show_secrets()
 
     def on_rows_opened(self) -> None:
-        """Write by mouse."""
+        """Write the format that was double-clicked."""
         self.action_write()
 
     def action_write(self) -> None:
-        """Write the file; the box stays until it is there."""
+        """Write the file; the dialog stays until it is written."""
         self.run_worker(self._write(str(self.query_one(Rows).chosen)), exclusive=True)
 
     async def _write(self, form: str) -> None:
-        asked = (self._archive, self._key, form, self._archive.here)
+        export = partial(
+            export_to_folder, self._archive, self._key, form, self._archive.here, is_redacted=self.is_redacted
+        )
         self.query_one("#secrets", Static).update(Text("writing …"))
         try:
-            path, size = await asyncio.to_thread(exported, *asked, is_redacted=self.is_redacted)
+            path, size = await asyncio.to_thread(export)
         except (RetoldError, OSError) as error:
-            self.query_one("#secrets", Static).update(styled([("bad", str(error))]))
+            self.query_one("#secrets", Static).update(make_text([("bad", str(error))]))
             return
         self.dismiss(f"wrote {os.path.basename(path)} ({size:,} bytes) into {self._archive.here}")
 
 
 def _form(form: str, width: int) -> Text:
-    return styled([("plain", f"{form:<{_NAME}}"), ("faint", fitted(FORMATS[form].told, width - _NAME))])
+    return make_text(
+        [("plain", f"{form:<{_NAME}}"), ("faint", fit_width(FORMATS[form].description, width - _NAME))]
+    )
 
 
 RUN = "run"
-"""What the box of a resume answers where the agent is to be started."""
+"""The result of a `ResumeDialog` if the agent is to be started."""
 
 
-class Resume(Box):
-    """The command to go on with a conversation."""
+class ResumeDialog(Dialog):
+    """The command that resumes a session."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "run", priority=True),
@@ -167,31 +182,31 @@ class Resume(Box):
         self._archive, self._key, self.line = archive, key, ""
 
     def on_mount(self) -> None:
-        """Ask for the command."""
-        self.run_worker(self.told(self._plan))
+        """Load the command."""
+        self.run_worker(self.show_result(self._plan))
 
     async def _plan(self) -> Sequence[StyledLine]:
-        plan, self.line = await answer(lambda: resuming(self._archive, self._key))
+        plan, self.line = await run_in_thread(lambda: resume_command(self._archive, self._key))
         notes: list[StyledLine] = []
         if plan.additions:
-            told = "Its agent has it no more, or would not resume it well: it is written back first, beside what is there."
-            notes = [[("plain", told)], []]
+            note = "Its agent has it no more, or would not resume it well: it is written back first, beside what is there."
+            notes = [[("plain", note)], []]
         return [*notes, [("you", self.line)]]
 
     def action_copy(self) -> None:
-        """Put the command where it can be pasted from; over SSH too, where the terminal allows it."""
+        """Copy the command to the clipboard, over SSH too if the terminal allows it."""
         if self.line:
             self.app.copy_to_clipboard(self.line)
             self.dismiss("copied the command")
 
     def action_run(self) -> None:
-        """Leave the browser, and let the agent go on."""
+        """Quit the browser and run the command."""
         if self.line:
             self.dismiss(RUN)
 
 
-class Restore(Box):
-    """What would be written so that the agent has it again."""
+class RestoreDialog(Dialog):
+    """The files that a restore would write."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("y", "write")]
     KEYS = "y write it   esc back"
@@ -201,35 +216,31 @@ class Restore(Box):
         self._archive, self._key, self._plan_shown = archive, key, False
 
     def on_mount(self) -> None:
-        """Ask what would be written."""
-        self.run_worker(self.told(self._plan))
+        """Load the plan."""
+        self.run_worker(self.show_result(self._plan))
 
     async def _plan(self) -> Sequence[StyledLine]:
-        plan = await answer(lambda: restoring(self._archive, self._key))
+        plan = await run_in_thread(lambda: load_restore_plan(self._archive, self._key))
         if not plan.additions:
             return [[("plain", "Its agent has it: nothing to write.")]]
         self._plan_shown = True
-        return [[("plain", "Would write, beside what is there:")], *_files(plan)]
+        files: list[StyledLine] = [[("tool", f"  {addition.path}")] for addition in plan.additions]
+        return [[("plain", "Would write, beside what is there:")], *files]
 
     def action_write(self) -> None:
-        """Write it, if that was shown."""
+        """Write the files, once the plan has been shown."""
         if self._plan_shown:
             self._plan_shown = False
             self.run_worker(self._write(), exclusive=True)
 
     async def _write(self) -> None:
-        self.tell([[("plain", "writing … (a running agent is waited for)")]])
+        self.show_lines([[("plain", "writing … (a running agent is waited for)")]])
         try:
-            plan = await asyncio.to_thread(restored, self._archive, self._key)
+            plan = await asyncio.to_thread(write_restored, self._archive, self._key)
         except (RetoldError, OSError) as error:
-            self.tell([[("bad", str(error))]])
+            self.show_lines([[("bad", str(error))]])
             return
-        count = len(plan.additions)
-        self.dismiss(f"restored: {count} file{'' if count == 1 else 's'} written; r resumes it")
-
-
-def _files(plan: RestorePlan) -> list[StyledLine]:
-    return [[("tool", f"  {addition.path}")] for addition in plan.additions]
+        self.dismiss(f"restored: {plural(len(plan.additions), 'file')} written; r resumes it")
 
 
 KEYS = (
@@ -265,8 +276,8 @@ KEYS = (
 _WIDTH = 15
 
 
-class Help(Box):
-    """What can be done."""
+class HelpDialog(Dialog):
+    """The keys and marks of the browser."""
 
     KEYS = "↑↓ scroll   esc back"
     IS_LARGE = True
@@ -275,19 +286,19 @@ class Help(Box):
         super().__init__("Keys")
 
     def on_mount(self) -> None:
-        """Tell them."""
+        """Show them."""
         self.query_one("VerticalScroll").focus()
         lines = []
-        for key, told in KEYS:
-            is_heading = not key and told[0].isupper()
+        for key, text in KEYS:
+            is_heading = not key and text[0].isupper()
             lines.append(
-                [("title", told)] if is_heading else [("tool", f"  {key:<{_WIDTH}}"), ("plain", told)]
+                [("title", text)] if is_heading else [("tool", f"  {key:<{_WIDTH}}"), ("plain", text)]
             )
-        self.tell(lines)
+        self.show_lines(lines)
 
 
-class Outline(Box):
-    """What a person said, a line each, with how much was done about it."""
+class OutlineDialog(Dialog):
+    """The prompts of a session, a line each, with the number of tool calls behind it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "jump", priority=True)]
     KEYS = "enter jump there   esc back"
@@ -298,38 +309,38 @@ class Outline(Box):
         self._turns, self._here = turns, here
 
     def inside(self) -> ComposeResult:
-        """Make the list."""
+        """Compose the list."""
         yield Rows[SessionTurn](_row, id="turns")
 
     def on_mount(self) -> None:
-        """Show it, from where one is."""
-        before = [number for number, turn in enumerate(self._turns) if turn.place <= self._here]
+        """Fill the list and select the current turn."""
+        before = [number for number, turn in enumerate(self._turns) if turn.seq <= self._here]
         rows = self.query_one(Rows)
         rows.fill(self._turns, before[-1] if before else 0)
         rows.focus()
 
     def on_rows_opened(self) -> None:
-        """Jump by mouse."""
+        """Jump to the turn that was double-clicked."""
         self.action_jump()
 
     def action_jump(self) -> None:
-        """Answer with the place."""
+        """Close with the place of the selected turn."""
         chosen = self.query_one(Rows).chosen
-        self.dismiss(str(chosen.place) if chosen else "")
+        self.dismiss(str(chosen.seq) if chosen else "")
 
 
 def _row(turn: SessionTurn, width: int) -> Text:
-    at = f"{minute(turn.at)[DAY + 1 :]} " if turn.at else ""
+    at = f"{format_minute(turn.at)[DAY + 1 :]} " if turn.at else ""
     fate = "" if turn.fate == "live" else f"({turn.fate}) "
     failed = f", {turn.errors} failed" if turn.errors else ""
-    done = f"  {turn.calls} call{'' if turn.calls == 1 else 's'}{failed}" if turn.calls else ""
-    room = max(8, width - len(at) - len(fate) - len(done))
-    said = fitted(clean(turn.text), room)
-    return styled([("faint", at), ("match", fate), ("plain", said), ("faint", done)])
+    calls = f"  {plural(turn.calls, 'call')}{failed}" if turn.calls else ""
+    room = max(8, width - len(at) - len(fate) - len(calls))
+    prompt = fit_width(clean_name(turn.text), room)
+    return make_text([("faint", at), ("match", fate), ("plain", prompt), ("faint", calls)])
 
 
 class SessionActions(Screen[ScreenResultType]):
-    """A screen on which one conversation is looked at."""
+    """A screen with a current session, and the actions on it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+e", "export", priority=True),
@@ -344,34 +355,34 @@ class SessionActions(Screen[ScreenResultType]):
     archive: ArchiveQueries
 
     def key(self) -> str | None:
-        """Return the key of the conversation."""
+        """Return the key of the current session."""
         raise NotImplementedError
 
-    def tell(self, told: str | None) -> None:
-        """Show what came of it."""
+    def show_note(self, note: str | None) -> None:
+        """Show the outcome of an action."""
         raise NotImplementedError
 
     def action_export(self) -> None:
-        """Write it as a file."""
+        """Open the export dialog."""
         if (key := self.key()) is not None:
-            self.app.push_screen(ExportDialog(self.archive, key), self.tell)
+            self.app.push_screen(ExportDialog(self.archive, key), self.show_note)
 
     def action_restore(self) -> None:
-        """Give it back to its agent."""
+        """Open the restore dialog."""
         if (key := self.key()) is not None:
-            self.app.push_screen(Restore(self.archive, key), self.tell)
+            self.app.push_screen(RestoreDialog(self.archive, key), self.show_note)
 
     def action_resume(self) -> None:
-        """Go on with it."""
+        """Open the resume dialog."""
         if (key := self.key()) is not None:
-            self.app.push_screen(Resume(self.archive, key), partial(self._resumed, key))
+            self.app.push_screen(ResumeDialog(self.archive, key), partial(self._on_resume_closed, key))
 
-    def _resumed(self, key: str, told: str | None) -> None:
-        if told == RUN:
+    def _on_resume_closed(self, key: str, result: str | None) -> None:
+        if result == RUN:
             self.app.exit(key)
         else:
-            self.tell(told)
+            self.show_note(result)
 
     def action_help(self) -> None:
-        """Tell all keys."""
-        self.app.push_screen(Help())
+        """Open the help."""
+        self.app.push_screen(HelpDialog())

@@ -1,4 +1,4 @@
-"""A conversation in a row of the list, and what is told of it above its preview."""
+"""The list of sessions: its rows, the preview, and the finder that matches titles and searches the text."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -8,104 +8,121 @@ from rich.text import Text
 
 from retold.agents import TITLES
 from retold.archive.database import IndexDamagedError, RetoldError
-from retold.export.text.numbers import money
-from retold.export.text.search_results import hit_pieces
-from retold.export.text.table import clean, fitted, project_name, short_number
-from retold.export.text.times import age, moment
-from retold.export.transcript import plural, transcript_lines
-from retold.model.report import PICOS
-from retold.search.dates import moment_of
-from retold.search.listing import Scope, scopes
+from retold.archive.sync_state import DAY, find_expiring
+from retold.export.text.amounts import format_usd
+from retold.export.text.formatting import (
+    StyledLine,
+    clean_name,
+    fit_width,
+    format_age,
+    format_moment,
+    format_short_number,
+    plural,
+    project_name,
+)
+from retold.export.text.search_results import format_hit
+from retold.export.transcript import format_entries
+from retold.search.dates import to_datetime
+from retold.search.listing import FolderScope, list_scopes
 from retold.search.query import QuerySyntaxError
-from retold.search.quick_find import Named, SessionCard, TitleMatch, by_name, joined
+from retold.search.quick_find import SessionCard, TitleEntry, TitleMatch, match_titles, merge_matches
 from retold.search.results import SearchResult
 from retold.tui.data import (
     ArchiveQueries,
-    StyledLine,
-    answer,
-    beginning,
-    due,
-    fates,
-    found,
     is_plain,
-    listed,
-    unknown,
+    load_entries,
+    load_fate_counts,
+    load_titles,
+    run_in_thread,
+    search_text,
+    unknown_in_query,
 )
-from retold.tui.widgets import styled
+from retold.tui.widgets import make_text
 
 AGE, AGENT, PROJECT, PROMPTS, SPENT, MARK = 4, 6, 12, 4, 8, 2
 NARROWEST = 8
 IN_TEXT, LOST = "≡", "†"
-"""Marks: found in the text; gone from its agent's home."""
+"""Marks of sessions: found by their text; deleted from the agent's home."""
+GUTTER = "┆ "
+"""Stands before entries that the agent's resume would not send; their heading names the fate."""
 _ROOM = 52
-"""Narrower rows have no place for prompts and agent."""
-StyledPieces = list[tuple[str, str]]
+"""Columns of a row that has room for prompts and agent."""
 
 
-def heading(width: int) -> Text:
+def column_headings(width: int) -> Text:
     """Return the names of the columns."""
     names = _columns("", "title", ("project", "agent", "asks", "spent", "age"), width)
-    return styled([("faint", text) for _, text in names])
+    return make_text([("faint", text) for _, text in names])
 
 
-def row(match: TitleMatch, width: int, now: datetime) -> Text:
-    """Return a conversation on one line."""
+def format_row(match: TitleMatch, width: int, now: datetime) -> Text:
+    """Return a session on one line."""
     card = match.card
-    mark = IN_TEXT if not match.is_named else LOST if card.is_lost else ""
+    mark = IN_TEXT if not match.has_title_match else LOST if card.is_lost else ""
     project = project_name(card.project.root, card.project.hash, card.project.native_key)
-    rest = (project, card.agent, str(card.counts.prompts), spent(card), age(card.ended_at, now))
-    return styled(_columns(mark, _title(card), rest, width))
-
-
-def _title(card: SessionCard) -> str:
+    rest = (
+        project,
+        card.agent,
+        str(card.counts.prompts),
+        format_spending(card),
+        format_age(card.ended_at, now),
+    )
     children = f" +{len(card.children)}" if card.children else ""
-    return clean(card.title or "(no prompt is left)") + children
+    title = clean_name(card.title or "(no prompt is left)") + children
+    return make_text(_columns(mark, title, rest, width))
 
 
-def _columns(mark: str, title: str, rest: tuple[str, str, str, str, str], width: int) -> StyledPieces:
+def _columns(mark: str, title: str, rest: tuple[str, str, str, str, str], width: int) -> StyledLine:
     project, agent, prompts, cost, when = rest
-    ends = [fitted(clean(project), PROJECT)]
+    ends = [fit_width(clean_name(project), PROJECT)]
     if width >= _ROOM:
-        ends += [fitted(agent, AGENT), prompts.rjust(PROMPTS)]
+        ends += [fit_width(agent, AGENT), prompts.rjust(PROMPTS)]
     ends += [cost.rjust(SPENT), when.rjust(AGE)]
     used = MARK + PROJECT + SPENT + AGE + 3 + (AGENT + PROMPTS + 2 if width >= _ROOM else 0)
     room = max(NARROWEST, width - used)
     return [
         ("match" if mark else "plain", f"{mark:<{MARK}}"),
-        ("plain", fitted(title, room)),
+        ("plain", fit_width(title, room)),
         ("faint", " " + " ".join(ends)),
     ]
 
 
-def spent(card: SessionCard) -> str:
-    """Return what it cost, or where that is unknown its tokens."""
+def format_spending(card: SessionCard) -> str:
+    """Return the cost, or the tokens if it is unknown."""
     sign = "~" if card.usage.estimated else ""
     if card.cost_usd is not None:
-        return sign + money(int(card.cost_usd * PICOS))
-    return sign + short_number(card.usage.total)
+        return sign + format_usd(card.cost_usd)
+    return sign + format_short_number(card.usage.total)
 
 
-def facts(card: SessionCard, fates: dict[str, int], now: datetime) -> Iterator[StyledPieces]:
-    """Yield what is known of a conversation."""
+def session_facts(card: SessionCard, fates: dict[str, int], now: datetime) -> Iterator[StyledLine]:
+    """Yield the facts of a session."""
     counts = card.counts
-    yield [("title", clean(card.title or "(no prompt is left)"))]
+    yield [("title", clean_name(card.title or "(no prompt is left)"))]
     where = card.project.root or card.project.native_key or "nowhere known"
     yield [("faint", f"{card.agent} · {where}")]
-    began = moment_of(card.started_at)
-    when = f"{moment(began) if began else '-'}, {age(card.ended_at, now)} ago"
+    began = to_datetime(card.started_at)
+    when = f"{format_moment(began) if began else '-'}, {format_age(card.ended_at, now)} ago"
     yield [("faint", f"{when} · {', '.join(card.models) or 'no model'}")]
     failed = f", {counts.tool_errors} failed" if counts.tool_errors else ""
-    told = f"{plural(counts.prompts, 'prompt')}, {plural(counts.messages, 'message')}, {plural(counts.tool_calls, 'tool call')}{failed}"
-    yield [("faint", f"{told} · {short_number(card.usage.total)} tokens, {spent(card)}")]
+    total = ", ".join(
+        (
+            plural(counts.prompts, "prompt"),
+            plural(counts.messages, "message"),
+            plural(counts.tool_calls, "tool call"),
+        )
+    )
+    tokens = f"{format_short_number(card.usage.total)} tokens, {format_spending(card)}"
+    yield [("faint", f"{total}{failed} · {tokens}")]
     if card.tags:
         yield [("faint", "tags: " + ", ".join(card.tags))]
     yield from _warnings(card, fates)
 
 
-def _warnings(card: SessionCard, fates: dict[str, int]) -> Iterator[StyledPieces]:
+def _warnings(card: SessionCard, fates: dict[str, int]) -> Iterator[StyledLine]:
     if fates:
-        told = ", ".join(f"{count:,} {fate}" for fate, count in fates.items())
-        yield [("match", f"{told}: told in the transcript, gone from what its agent holds")]
+        counts = ", ".join(f"{count:,} {fate}" for fate, count in fates.items())
+        yield [("match", f"{counts}: told in the transcript, gone from what its agent holds")]
     if card.kind == "prompts-only":
         yield [("bad", "only the prompts are left")]
     elif card.is_lost:
@@ -115,135 +132,139 @@ def _warnings(card: SessionCard, fates: dict[str, int]) -> Iterator[StyledPieces
 
 
 ENTRIES, LINES = 8, 80
-"""How much is shown."""
+"""Entries and lines of a preview."""
 LONGEST = 600
 
 
-def preview(archive: ArchiveQueries, match: TitleMatch, now: datetime) -> list[StyledLine]:
-    """Return the preview; of a conversation that was found by its text, what was said there."""
+def load_preview(archive: ArchiveQueries, match: TitleMatch, now: datetime) -> list[StyledLine]:
+    """Return the facts of a session, its hits, and the transcript from the first hit on."""
     key = match.card.key
-    return [*facts(match.card, fates(archive, key), now), *_said(archive, match)]
+    return [*session_facts(match.card, load_fate_counts(archive, key), now), *_preview_text(archive, match)]
 
 
-def _said(archive: ArchiveQueries, match: TitleMatch) -> Iterator[StyledLine]:
+def _preview_text(archive: ArchiveQueries, match: TitleMatch) -> Iterator[StyledLine]:
     for hit in match.hits:
         yield []
-        yield [("bar", "▸ "), *hit_pieces(hit)]
+        yield [("bar", "▸ "), *format_hit(hit)]
     first = max(0, match.hits[0].seq) if match.hits else 0
-    session = beginning(archive, match.card.key, first, ENTRIES)
+    session = load_entries(archive, match.card.key, first, ENTRIES)
     if session is None:
         return
     if first:
         yield []
         yield [("faint", "… from there on:")]
-    lines = [line for _, entry in transcript_lines(session) for line in entry]
+    lines = [line for entry in format_entries(session) for line in entry.lines]
     for style, text in lines[:LINES]:
         yield [(style, text if len(text) <= LONGEST else text[:LONGEST] + "…")]
 
 
-FIRST = 100
-"""Conversations that are asked for first: a screen full, while the others come."""
+FIRST_TITLES = 100
+"""Sessions that are loaded first: a screenful."""
 PAUSE = 0.08
 """Seconds without a key after which the text is searched."""
 
 
 class ListFinder:
-    """All that is known, and what of it answers what was typed last."""
+    """Finds sessions for the typed text: by title at once, and by text after a pause."""
 
     def __init__(self, archive: ArchiveQueries) -> None:
         self.archive = archive
-        self.scopes: Sequence[Scope] = scopes((), archive.here)
+        self.scopes: Sequence[FolderScope] = list_scopes((), archive.here)
         self.scope = self.scopes[0]
         self.typed = ""
         self.note = ""
-        """What there is to say about what was typed."""
+        """A sentence about the typed query, such as a syntax error."""
         self.is_searching = False
-        self._known: list[Named] = []
+        self._titles: list[TitleEntry] = []
         self._cards: dict[str, SessionCard] = {}
-        self._said: list[SearchResult] = []
-        self._named: tuple[list[TitleMatch], list[TitleMatch]] = ([], [])
+        self._results: list[SearchResult] = []
+        self._matches: tuple[list[TitleMatch], list[TitleMatch]] = ([], [])
 
     async def load(self, limit: int | None = None) -> None:
-        """Learn which conversations there are in the scope."""
+        """Load the titles of the sessions in scope."""
         scope = self.scope
-        self._known = await answer(lambda: listed(self.archive, scope, limit))
-        self._cards = {one.card.key: one.card for one in self._known}
-        self._find_names()
+        self._titles = await run_in_thread(lambda: load_titles(self.archive, scope, limit))
+        self._cards = {one.card.key: one.card for one in self._titles}
+        self._match_titles()
         if scope.folder is None:
-            self.scopes = scopes({one.card.project.root for one in self._known}, self.archive.here)
+            self.scopes = list_scopes({one.card.project.root for one in self._titles}, self.archive.here)
 
-    def turn_scope(self) -> None:
-        """Take the next scope."""
+    def next_scope(self) -> None:
+        """Switch to the next scope."""
         names = [scope.name for scope in self.scopes]
         place = names.index(self.scope.name) if self.scope.name in names else -1
         self.scope = self.scopes[(place + 1) % len(self.scopes)]
 
     def type(self, typed: str) -> None:
-        """Take what was typed; answers to what was typed before are void."""
-        self.typed, self.note, self._said = typed.strip(), "", []
+        """Take the typed text; results for the text before are dropped."""
+        self.typed, self.note, self._results = typed.strip(), "", []
         self.is_searching = bool(self.typed)
-        self._find_names()
+        self._match_titles()
 
-    def _find_names(self) -> None:
-        is_by_name = not self.typed or is_plain(self.typed)
-        self._named = by_name(self._known, self.typed) if is_by_name else ([], [])
+    def _match_titles(self) -> None:
+        is_by_title = not self.typed or is_plain(self.typed)
+        self._matches = match_titles(self._titles, self.typed) if is_by_title else ([], [])
 
     async def search(self) -> None:
-        """Search the text, if nobody types on."""
+        """Search the text, unless another key is pressed first."""
         typed, scope = self.typed, self.scope
         if not typed:
             return
         await asyncio.sleep(PAUSE)
         try:
-            said = await answer(lambda: found(self.archive, scope, typed))
+            results = await run_in_thread(lambda: search_text(self.archive, scope, typed))
         except QuerySyntaxError as unclear:
-            said, self.note = [], unclear.message
+            results, self.note = [], unclear.message
         except IndexDamagedError:
-            said, self.note = [], "the text index is damaged: `retold sync --reindex` makes it anew"
+            results, self.note = [], "the text index is damaged: `retold sync --reindex` makes it anew"
         except (RetoldError, OSError, ValueError) as error:
-            said, self.note = [], str(error)
-        if not said and not self.note:
-            self.note = await answer(lambda: unknown(self.archive, typed))
+            results, self.note = [], str(error)
+        if not results and not self.note:
+            self.note = await run_in_thread(lambda: unknown_in_query(self.archive, typed))
         if (typed, scope) == (self.typed, self.scope):
-            self._said, self.is_searching = said, False
+            self._results, self.is_searching = results, False
 
     @property
     def total(self) -> int:
-        """How many conversations there are."""
-        return len(self._known)
+        """The number of sessions in scope."""
+        return len(self._titles)
 
     def matches(self) -> list[TitleMatch]:
-        """Return what answers, the best first."""
-        return joined(self._named, self._said, self._cards)
+        """Return the sessions that match, the best first."""
+        return merge_matches(self._matches, self._results, self._cards)
 
 
-def status_line(finder: ListFinder, found: Sequence[TitleMatch], said: str) -> Text:
-    """Return what was found, or what there is to say."""
-    if said:
-        return styled([("match", said)])
+def status_line(finder: ListFinder, matches: Sequence[TitleMatch], note: str) -> Text:
+    """Return the status line: a note, or the number of matches."""
+    if note:
+        return make_text([("match", note)])
     if finder.note:
-        return styled([("bad", finder.note)])
+        return make_text([("bad", finder.note)])
     if not finder.typed:
-        return styled([("faint", f"{plural(finder.total, 'conversation')}, the newest first")])
-    text = sum(1 for match in found if not match.is_named)
-    told = f"{len(found) - text} by name, {text} more in the text ≡" if found else "nothing"
-    return styled([("faint", f"{told}{', searching …' if finder.is_searching else ''}")])
+        return make_text([("faint", f"{plural(finder.total, 'conversation')}, the newest first")])
+    text = sum(1 for match in matches if not match.has_title_match)
+    counts = f"{len(matches) - text} by name, {text} more in the text ≡" if matches else "nothing"
+    return make_text([("faint", f"{counts}{', searching …' if finder.is_searching else ''}")])
 
 
-def warning(archive: ArchiveQueries) -> str:
-    """Return what goes soon, in a line; nothing, if nothing does."""
-    told = [
+def deletion_warning(archive: ArchiveQueries) -> str:
+    """Return a line about sessions that agents will delete soon; empty if there are none."""
+    with archive.open() as store:
+        expiring = [
+            (one.agent, one.count, max(0, int(-(-one.seconds // DAY)))) for one in find_expiring(store)
+        ]
+    parts = [
         f"{TITLES.get(agent, agent)} {count:,} {f'in {days} d' if days else 'next start'}"
-        for agent, count, days in due(archive)
+        for agent, count, days in expiring
     ]
-    return f"soon deleted, archived: {', '.join(told)} (^d)" if told else ""
+    return f"soon deleted, archived: {', '.join(parts)} (^d)" if parts else ""
 
 
 def keys_line(keys: str, width: int) -> Text:
-    """Return the keys that there is room for, each before what it does."""
+    """Return as many keys as fit, each before its action."""
     line = Text(no_wrap=True, end="")
-    for told in keys.split("|"):
-        key, _, deed = told.partition(" ")
-        if line.cell_len + len(told) <= width:
-            line.append(key, "bold").append(f" {deed}  ", "dim")
+    for text in keys.split("|"):
+        key, _, action = text.partition(" ")
+        if line.cell_len + len(text) <= width:
+            line.append(key, "bold").append(f" {action}  ", "dim")
     return line

@@ -1,4 +1,4 @@
-"""A list of any length, of which only the rows that are seen are drawn."""
+"""The list widget, which draws only its visible rows, and text for the screen: styles, escaping, wrapping."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar, Generic, TypeVar
@@ -14,21 +14,21 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from retold.export.text.escape import safe_for_terminal
+from retold.export.text.formatting import escape_control_chars
 
 T = TypeVar("T")
 _CONSOLE = Console(legacy_windows=False)
-"""Text is taken apart into styled pieces with it; nothing is written to it."""
+"""Renders text into segments; nothing is written to it."""
 
 
-def strip(text: Text, width: int, style: Style) -> Strip:
-    """Return a line as Textual draws it, as wide as there is room."""
+def make_strip(text: Text, width: int, style: Style) -> Strip:
+    """Return a line as Textual draws it, padded to the width."""
     line = Strip([segment for segment in text.render(_CONSOLE) if segment.text])
     return line.apply_style(style).adjust_cell_length(width, style)
 
 
 class Rows(ScrollView, Generic[T], can_focus=True):
-    """Rows of which one is chosen."""
+    """A list of items with a selected row."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", show=False),
@@ -41,49 +41,49 @@ class Rows(ScrollView, Generic[T], can_focus=True):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"rows--chosen", "rows--row"}
 
     class Chosen(Message):
-        """Another row was chosen."""
+        """Another row was selected."""
 
     class Opened(Message):
-        """A row was pressed twice."""
+        """A row was double-clicked."""
 
     def __init__(self, draw: Callable[[T, int], Text], *, id: str) -> None:  # noqa: A002 - Textual's word
         super().__init__(id=id)
         self._draw = draw
-        self.things: Sequence[T] = ()
+        self.items: Sequence[T] = ()
         self.place = 0
 
     @property
     def chosen(self) -> T | None:
-        """The thing in the chosen row."""
-        return self.things[self.place] if self.things else None
+        """The item in the selected row."""
+        return self.items[self.place] if self.items else None
 
     @property
     def width(self) -> int:
-        """The columns that there are for text."""
+        """The columns for text."""
         return self.scrollable_content_region.width
 
-    def fill(self, things: Sequence[T], place: int = 0) -> None:
-        """Show other rows."""
-        self.things = things
-        self.virtual_size = Size(1, len(things))
-        self.place = max(0, min(place, len(things) - 1))
+    def fill(self, items: Sequence[T], place: int = 0) -> None:
+        """Replace the items, and select one."""
+        self.items = items
+        self.virtual_size = Size(1, len(items))
+        self.place = max(0, min(place, len(items) - 1))
         self._reveal()
 
     def action_move(self, step: int) -> None:
-        """Choose the next row, or the one before."""
+        """Select the row `step` rows away."""
         self.choose(self.place + step)
 
     def action_leaf(self, step: int) -> None:
-        """Choose the row a page away."""
+        """Select the row `step` pages away."""
         self.choose(self.place + step * max(1, self.size.height - 1))
 
     def action_choose(self, place: int) -> None:
-        """Choose a row; the last where it is counted from the end."""
-        self.choose(place if place >= 0 else len(self.things) + place)
+        """Select a row; a negative place counts from the end."""
+        self.choose(place if place >= 0 else len(self.items) + place)
 
     def choose(self, place: int) -> None:
-        """Choose a row, as near as there is one."""
-        new = max(0, min(place, len(self.things) - 1))
+        """Select the row nearest to a place."""
+        new = max(0, min(place, len(self.items) - 1))
         if new != self.place:
             self.place = new
             self._reveal()
@@ -97,15 +97,15 @@ class Rows(ScrollView, Generic[T], can_focus=True):
         self.post_message(self.Chosen())
 
     def render_line(self, y: int) -> Strip:
-        """Return a line of the screen."""
+        """Return a line of the screen; Textual calls it for visible lines."""
         place, width = y + round(self.scroll_offset.y), self.width
         style = self.get_component_rich_style("rows--chosen" if place == self.place else "rows--row")
-        if place >= len(self.things):
+        if place >= len(self.items):
             return Strip.blank(width, self.get_component_rich_style("rows--row"))
-        return strip(self._draw(self.things[place], width), width, style)
+        return make_strip(self._draw(self.items[place], width), width, style)
 
     def on_click(self, event: events.Click) -> None:
-        """Choose by mouse; twice opens."""
+        """Select the clicked row; a double click opens it."""
         self.choose(event.y + round(self.scroll_offset.y))
         if event.chain > 1:
             self.post_message(self.Opened())
@@ -122,36 +122,36 @@ STYLES = {
     "bar": Style(color="cyan"),
     "plain": Style(),
 }
-"""The styles of `retold show` and of reports; none of them carries a meaning that the words do not."""
+"""Styles of `retold show` and of reports; the text says the same without them."""
 _TAB = "    "
-_ALSO = {ord("\n"): "\u240a", 0x200C: "\ufffd", 0x200D: "\ufffd"}
-"""What the guard for terminals lets pass and a screen cannot show: line ends, and joiners, which change how wide a row is."""
+_UNSHOWABLE = {ord("\n"): "\u240a", 0x200C: "\ufffd", 0x200D: "\ufffd"}
+"""Characters that are safe in a terminal but not in a row: line ends, and joiners, which change its width."""
 
 
-def plain(text: str) -> str:
-    """Return text on one line in which every hidden or steering character is a visible sign."""
+def escape_line(text: str) -> str:
+    """Return text on one line, with a visible sign for each hidden or control character."""
     if text.isascii() and text.isprintable():
         return text
-    return safe_for_terminal(text.replace("\t", _TAB)).translate(_ALSO)
+    return escape_control_chars(text.replace("\t", _TAB)).translate(_UNSHOWABLE)
 
 
-def styled(pieces: Iterable[tuple[str, str]]) -> Text:
-    """Return a line in pieces, each with its style."""
+def make_text(pieces: Iterable[tuple[str, str]]) -> Text:
+    """Return styled pieces as one line."""
     line = Text(no_wrap=True, end="")
     for style, text in pieces:
-        line.append(plain(text), STYLES.get(style))
+        line.append(escape_line(text), STYLES.get(style))
     return line
 
 
-def wrapped(line: str, width: int) -> Iterator[str]:
-    """Yield a line that is already plain in rows that fit; between words where there are some."""
+def wrap_line(line: str, width: int) -> Iterator[str]:
+    """Yield an escaped line in rows that fit, broken between words if possible."""
     width = max(width, 2)
     if len(line) <= width and cell_len(line) <= width:
         yield line
         return
     start = 0
     while start < len(line):
-        end = _fitting(line, start, width)
+        end = _fitting_end(line, start, width)
         if end < len(line):
             space = line.rfind(" ", start + width // 3, end + 1)
             end = space + 1 if space > start else end
@@ -159,7 +159,7 @@ def wrapped(line: str, width: int) -> Iterator[str]:
         start = end
 
 
-def _fitting(line: str, start: int, width: int) -> int:
+def _fitting_end(line: str, start: int, width: int) -> int:
     part = line[start : start + width]
     if part.isascii():
         return start + len(part)

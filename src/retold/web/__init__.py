@@ -1,1 +1,1 @@
-"""The local page: the same questions as the commands ask, answered in a browser."""
+"""The local page: the commands' questions, answered in a browser."""

@@ -1,4 +1,4 @@
-"""Who may come in: whoever has a link that works once within a minute, or knows the token, gets a cookie."""
+"""Access to the local page: links that work once, the token, cookies, and the guard before every request."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from retold.server import MOST_HEADER_BYTES, Allowance
+from retold.server import MOST_HEADER_BYTES, RateLimit
 
 LASTS = 60.0
 """Seconds for which a link works."""
 TRIES = (5, 5 / 60)
-"""How often a token may be typed, by all together: at once, and a second."""
+"""Attempts to type the token, for all visitors together: at once, and per second."""
 MOST = 64
-"""As many links and visitors are remembered: the oldest are let go."""
+"""Links and visitors that are remembered; the oldest are dropped."""
 
 
 class LoginTokens:
-    """Hands out links and cookies, and knows them again; all of it is forgotten with the process."""
+    """Issues links and cookies, and recognises them. They are valid while the process runs."""
 
     def __init__(
         self, port: int, token: str | None = None, now: Callable[[], float] = time.monotonic
     ) -> None:
         self.cookie = f"retold-{port}"
-        """The cookie's name: browsers send cookies to every port of a machine, and several pages may be open."""
+        """The name of the cookie. It has the port, since browsers send cookies to every port of a machine."""
         self._token, self._now, self._lock = token, now, Lock()
         self._secret = secrets.token_bytes(32)
         self._links: OrderedDict[str, float] = OrderedDict()
         self._visitors: OrderedDict[str, None] = OrderedDict()
-        self._tries = Allowance(*TRIES, now)
+        self._tries = RateLimit(*TRIES, now)
 
     @property
     def has_token(self) -> bool:
-        """Whether a token can be typed."""
+        """Whether a visitor can log in with a token."""
         return self._token is not None
 
-    def link_key(self) -> str:
-        """Return what a new link carries."""
+    def create_link_key(self) -> str:
+        """Return the key of a new link."""
         key = secrets.token_urlsafe(32)
         with self._lock:
             self._links[key] = self._now() + LASTS
@@ -58,28 +58,28 @@ class LoginTokens:
                 self._links.popitem(last=False)
         return key
 
-    def is_link(self, key: str | None) -> bool:
-        """Tell whether a link works; it still does afterwards."""
+    def is_valid_link(self, key: str | None) -> bool:
+        """Return whether a link works, without using it up."""
         with self._lock:
             return key is not None and self._links.get(key, 0.0) >= self._now()
 
-    def by_link(self, key: str) -> str | None:
-        """Return a visitor's cookie for a link that still works; it does not work again."""
+    def log_in_by_link(self, key: str) -> str | None:
+        """Return a new visitor's cookie for a link that works, and use the link up."""
         with self._lock:
             until = self._links.pop(key, None)
-        return self._admitted() if until is not None and self._now() <= until else None
+        return self._add_visitor() if until is not None and self._now() <= until else None
 
-    def may_try(self) -> bool:
-        """Take one of the few tries that there are."""
+    def take_attempt(self) -> bool:
+        """Take one of the attempts to type the token; return whether one was left."""
         with self._lock:
             return self._tries.take()
 
-    def by_token(self, typed: str) -> str | None:
-        """Return a visitor's cookie for the token; not even its length can be told from the time that takes."""
+    def log_in_by_token(self, typed: str) -> str | None:
+        """Return a new visitor's cookie for the token; the time does not depend on the token, not even on its length."""
         given, known = (self._digest(text) for text in (typed, self._token or ""))
-        return self._admitted() if hmac.compare_digest(given, known) and self._token else None
+        return self._add_visitor() if hmac.compare_digest(given, known) and self._token else None
 
-    def _admitted(self) -> str:
+    def _add_visitor(self) -> str:
         visitor = secrets.token_urlsafe(32)
         with self._lock:
             self._visitors[visitor] = None
@@ -87,20 +87,20 @@ class LoginTokens:
                 self._visitors.popitem(last=False)
         return visitor
 
-    def knows(self, visitor: str | None) -> bool:
-        """Tell whether somebody was let in."""
+    def is_logged_in(self, visitor: str | None) -> bool:
+        """Return whether a visitor has logged in."""
         with self._lock:
             return visitor is not None and visitor in self._visitors
 
     def form_token(self, visitor: str) -> str:
-        """Return what a visitor's forms carry: whoever cannot read a page cannot send one of its forms."""
+        """Return the token of a visitor's forms: another site cannot read it, so it cannot send a form."""
         return self._digest(visitor).hex()
 
     def _digest(self, text: str) -> bytes:
         return hmac.digest(self._secret, text.encode(errors="replace"), "sha256")
 
     def is_form_token(self, visitor: str, token: str | None) -> bool:
-        """Tell whether a form is from a page that this visitor was shown."""
+        """Return whether a form comes from a page that this visitor was shown."""
         return token is not None and hmac.compare_digest(
             self.form_token(visitor).encode(), token.encode(errors="replace")
         )
@@ -110,7 +110,7 @@ ENTER, STATIC = "/enter", "/static/"
 LONGEST = 8_192
 """Bytes of an address."""
 KNOWN, STRANGERS = (400, 200.0), (40, 2.0)
-"""How many requests at once, and a second, by those who were let in, and by all others together."""
+"""Requests at once and per second, for logged-in visitors, and for all strangers together."""
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
     " form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -126,52 +126,56 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 _OWN = ("same-origin", "none")
-"""What a browser says of a request that our own page made, or the person themselves."""
+"""Values of `Sec-Fetch-Site` for requests of our own pages and of the person."""
 
 
 class Refusal(NamedTuple):
-    """Why a request goes no further."""
+    """The status and the text of a refused request."""
 
     status: int
     text: str
 
 
-def refused(refusal: Refusal) -> PlainTextResponse:
-    """Return the answer to a request that goes no further; what else it may hold is not waited for."""
+def refusal_response(refusal: Refusal) -> PlainTextResponse:
+    """Return the response to a refused request; it closes the connection, so that the rest is not waited for."""
     return PlainTextResponse(f"{refusal.text}\n", refusal.status, {"connection": "close"})
 
 
 class WebGuard:
-    """Stands before the pages."""
+    """Middleware that checks host, size, origin, login and rate of every request, and adds the security headers."""
 
-    def __init__(self, app: ASGIApp, entrance: LoginTokens, hosts: Container[str]) -> None:
-        """Take what a browser may call this server, as `127.0.0.1:8080`."""
-        self._app, self._entrance, self._hosts = app, entrance, hosts
-        self._known, self._strangers = Allowance(*KNOWN), Allowance(*STRANGERS)
+    def __init__(self, app: ASGIApp, login_tokens: LoginTokens, hosts: Container[str]) -> None:
+        """Take the host names of the server, such as `127.0.0.1:8080`."""
+        self._app, self._login_tokens, self._hosts = app, login_tokens, hosts
+        self._known, self._strangers = RateLimit(*KNOWN), RateLimit(*STRANGERS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request pass, or refuse it."""
+        """Pass a request on, or refuse it."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
             headers = Headers(scope=scope)
-            visitor = cookies_of(headers).get(self._entrance.cookie)
+            visitor = read_cookies(headers).get(self._login_tokens.cookie)
             refusal = self._refusal(scope, headers, visitor)
             scope.setdefault("state", {})["visitor"] = visitor
-            answer = self._app if refusal is None else refused(refusal)
+            answer = self._app if refusal is None else refusal_response(refusal)
             await answer(scope, receive, _with_headers(send))
 
     def _refusal(self, scope: Scope, headers: Headers, visitor: str | None) -> Refusal | None:
-        """Return why a request goes no further; what is wrong with it is at the expense of strangers."""
+        """Return why a request is refused. A faulty request counts against the limit of strangers."""
         wrong = self._wrong(scope, headers)
         is_entering = scope["path"] == ENTER
         is_known = wrong is None and (
-            self._entrance.knows(visitor) or (is_entering and self._entrance.is_link(_key(scope)))
+            self._login_tokens.is_logged_in(visitor)
+            or (
+                is_entering
+                and self._login_tokens.is_valid_link(QueryParams(scope["query_string"]).get("key"))
+            )
         )
         if not (self._known if is_known else self._strangers).take():
             return Refusal(429, "Too many requests: wait a moment")
         if wrong is not None or is_known or is_entering or scope["path"].startswith(STATIC):
-            return wrong  # what pages are made with is no secret
+            return wrong  # static files are no secret
         return Refusal(403, "Open the link that `retold web` tells: it works once, within a minute")
 
     def _wrong(self, scope: Scope, headers: Headers) -> Refusal | None:
@@ -189,15 +193,11 @@ class WebGuard:
         return None
 
 
-def _key(scope: Scope) -> str | None:
-    return QueryParams(scope["query_string"]).get("key")
-
-
 def _is_own(scope: Scope, headers: Headers) -> bool:
-    """Tell whether a request comes from one of our pages, or from no page at all; one that changes something must say so."""
+    """Return whether a request comes from our own pages or from no page; a POST must name its origin."""
     origin, site = headers.get("origin"), headers.get("sec-fetch-site")
     if origin == "null":
-        # What a browser says of a form of a page that is not to be told as its referrer; only the site tells then.
+        # A form of a page with `referrer-policy: no-referrer` has this origin; only the site header identifies it.
         return site == "same-origin"
     if scope["method"] == "POST" and origin is None:
         return False
@@ -206,61 +206,63 @@ def _is_own(scope: Scope, headers: Headers) -> bool:
 
 
 def _is_opened(scope: Scope, headers: Headers) -> bool:
-    """Tell whether a link was followed by a person, and not loaded in advance, in a frame or by a script."""
+    """Return whether a person followed a link, and it was not prefetched, framed or fetched by a script."""
     mode, dest = headers.get("sec-fetch-mode", "navigate"), headers.get("sec-fetch-dest", "document")
     is_ahead = any("pre" in headers.get(name, "") for name in ("sec-purpose", "purpose", "x-moz"))
     return scope["method"] == "GET" and mode == "navigate" and dest == "document" and not is_ahead
 
 
-def cookies_of(headers: Headers) -> dict[str, str]:
-    """Return the cookies of a request; other servers of this machine may have set some that are none."""
+def read_cookies(headers: Headers) -> dict[str, str]:
+    """Return the cookies of a request, without malformed ones, which other servers of this machine may have set."""
     return cookie_parser(headers.get("cookie", ""))
 
 
 def _with_headers(send: Send) -> Send:
-    """Return what sends an answer with everything that a browser must be told."""
+    """Return a `send` that adds the security headers."""
 
-    async def sent(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
         await send(message)
 
-    return sent
+    return send_with_headers
 
 
 TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
-"""Where Linux lists the sockets of a machine, with their owners."""
+"""Linux lists the sockets of a machine and their owners here."""
 _ESTABLISHED, _LISTENS = "01", "0A"
 _FIELDS = 8
-Place = tuple[str, int]
-"""Address and port."""
+SocketAddress = tuple[str, int]
+"""IP address and port."""
 
 
 class _Socket(msgspec.Struct, frozen=True):
-    here: Place
-    there: Place
+    here: SocketAddress
+    there: SocketAddress
     state: str
     owner: int
 
 
-def is_told(port: int, tables: Sequence[str] = TABLES) -> bool:
-    """Tell whether the system says whose a socket is, as it does of ours that listens on a port."""
+def has_socket_owners(port: int, tables: Sequence[str] = TABLES) -> bool:
+    """Return whether the system tells the owners of sockets; checked with our own listening socket."""
     return any(
         one.state == _LISTENS and one.here[1] == port and one.owner == os.getuid() for one in _sockets(tables)
     )
 
 
-def is_of_others(client: Place | None, server: Place | None, tables: Sequence[str] = TABLES) -> bool:
-    """Tell whether a visitor is another user of this machine.
+def is_other_user(
+    client: SocketAddress | None, server: SocketAddress | None, tables: Sequence[str] = TABLES
+) -> bool:
+    """Return whether a visitor is another user of this machine.
 
-    Whoever runs the server may come, and root, who can see everything anyway. Of a socket that was closed
-    nobody can tell any more whose it was.
+    The user who runs the server may visit, and root, who can read everything anyway. The owner of a closed socket is
+    unknown, so it is treated as another user.
     """
     if client is None or server is None:
         return False
-    ends = _plain(*client), _plain(*server)
+    ends = _normal_address(*client), _normal_address(*server)
     for one in _sockets(tables):
         if (one.here, one.there) == ends:
             return one.state != _ESTABLISHED or one.owner not in (0, os.getuid())
@@ -274,22 +276,22 @@ def _sockets(tables: Sequence[str]) -> Iterator[_Socket]:
             for row in rows:
                 fields = row.split()
                 if len(fields) >= _FIELDS:
-                    yield _Socket(_place(fields[1]), _place(fields[2]), fields[3], int(fields[7]))
+                    here, there = _parse_address(fields[1]), _parse_address(fields[2])
+                    yield _Socket(here, there, fields[3], int(fields[7]))
 
 
-def _place(told: str) -> Place:
-    """Return an address as it is usually written; here it is in words of the machine's own order."""
-    address, _, port = told.partition(":")
+def _parse_address(text: str) -> SocketAddress:
+    """Return an address of the table, which has it as hexadecimal words in the byte order of the machine."""
+    address, _, port = text.partition(":")
     words = (int(address[start : start + 8], 16) for start in range(0, len(address), 8))
-    return _plain(
-        str(ipaddress.ip_address(b"".join(struct.pack("=I", word) for word in words))), int(port, 16)
-    )
+    packed = b"".join(struct.pack("=I", word) for word in words)
+    return _normal_address(str(ipaddress.ip_address(packed)), int(port, 16))
 
 
-def _plain(address: str, port: int) -> Place:
-    """Return an address in one of its forms: one of IPv4 may be told as one of IPv6."""
+def _normal_address(address: str, port: int) -> SocketAddress:
+    """Return an address with IPv4 written as IPv4, which the table may have as IPv6."""
     with suppress(ValueError):
-        found = ipaddress.ip_address(address)
-        mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-        return str(mapped or found), port
+        ip = ipaddress.ip_address(address)
+        mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
+        return str(mapped or ip), port
     return address, port

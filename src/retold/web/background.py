@@ -1,4 +1,4 @@
-"""What changes in the archive while somebody looks: told to every open page as it happens."""
+"""Work behind the pages: the change feed, exports and syncs as processes, the watcher, and the cached health of the archive."""
 
 from __future__ import annotations
 
@@ -18,41 +18,48 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from retold.archive.store import Store
-from retold.export.text.findings import Gathered, gathered
-from retold.maintenance.doctor.checks import checkup
-from retold.maintenance.doctor.survey import Room, Standing, Survey, room, standings, survey
-from retold.maintenance.hooks import timer
+from retold.export.text.findings import FindingGroup, group_findings
+from retold.export.text.formatting import plural
+from retold.maintenance.doctor.checks import run_checks
+from retold.maintenance.doctor.survey import (
+    DiskUsage,
+    HomeStatus,
+    disk_usage,
+    home_statuses,
+    make_survey,
+)
+from retold.maintenance.hooks import timer_status
 from retold.maintenance.invocation import own_command
 from retold.maintenance.timers.machine import Machine
 
 OFTEN = 0.5
-"""Seconds between two looks at whether anything was written."""
+"""Seconds between two checks for changes."""
 QUIET = 15.0
-"""Seconds after which an open page is told that there is nothing new: a connection that is gone shows itself then."""
+"""Seconds after which a page without changes gets a comment, so that a closed connection is noticed."""
 MOST = 64
-"""Pages that are told at the same time."""
+"""Open pages that are served."""
 
 
-class Following:
-    """Looks at the archive as long as somebody listens."""
+class ChangeFeed:
+    """Watches the archive while pages listen, and notifies them."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._listeners = 0
         self._changes = 0
         self._changed = asyncio.Event()
-        self._looking: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
 
     async def stream(self, request: Request) -> Response:
-        """Tell one page, as server-sent events, each time that something was written into the archive."""
+        """Send a page a server-sent event each time something is written into the archive."""
         if self._listeners >= MOST:
             return PlainTextResponse("Too many open pages\n", 503)
-        return StreamingResponse(self._told(request), media_type="text/event-stream")
+        return StreamingResponse(self._events(request), media_type="text/event-stream")
 
-    async def _told(self, request: Request) -> AsyncIterator[str]:
+    async def _events(self, request: Request) -> AsyncIterator[str]:
         self._listeners += 1
-        if self._looking is None:
-            self._looking = asyncio.create_task(self._look())
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._watch())
         try:
             yield "retry: 2000\n\n"
             seen = self._changes
@@ -60,29 +67,29 @@ class Following:
                 if self._changes != seen:
                     seen = self._changes
                     yield f"event: changed\ndata: {seen}\n\n"
-                elif not await self._is_changed():
+                elif not await self._wait_for_change():
                     yield ": nothing new\n\n"
         finally:
             self._listeners -= 1
-            if not self._listeners and self._looking is not None:
-                self._looking.cancel()
-                self._looking = None
+            if not self._listeners and self._watching is not None:
+                self._watching.cancel()
+                self._watching = None
 
-    async def _is_changed(self) -> bool:
-        """Wait until something changes, but not for ever."""
+    async def _wait_for_change(self) -> bool:
+        """Wait for a change for `QUIET` seconds; return whether there was one."""
         try:
             async with asyncio.timeout(QUIET):
                 return await self._changed.wait()
         except TimeoutError:
             return False
 
-    async def _look(self) -> None:
-        """Notice what other processes write; SQLite counts that for a connection that stays open."""
-        with Store(self._folder) as record:
-            before = record.version()
+    async def _watch(self) -> None:
+        """Notice writes of other processes by SQLite's data version, which an open connection can read."""
+        with Store(self._folder) as store:
+            before = store.data_version()
             while True:
                 await asyncio.sleep(OFTEN)
-                now = record.version()
+                now = store.data_version()
                 if now != before:
                     before = now
                     self._changes += 1
@@ -90,25 +97,25 @@ class Following:
                     self._changed = asyncio.Event()
 
     def close(self) -> None:
-        """Stop looking."""
-        if self._looking is not None:
-            self._looking.cancel()
+        """Stop watching."""
+        if self._watching is not None:
+            self._watching.cancel()
 
 
 AT_ONCE = 2
-"""Documents that are made at the same time; whoever comes later waits."""
+"""Exports that run at the same time; others wait."""
 _PIECE = 65_536
-_turns = BoundedSemaphore(AT_ONCE)
+_export_slots = BoundedSemaphore(AT_ONCE)
 
 
-class Unfinished(Exception):  # noqa: N818 - it says what the document is
-    """The document broke off: whoever gets it must not take it for whole."""
+class ExportInterrupted(Exception):  # noqa: N818 - it says what happened
+    """The export failed: the connection must break, so that the file is not taken for whole."""
 
 
-def exported(folder: str, key: str, options: Sequence[str]) -> Iterator[bytes]:
-    """Yield what `retold export` writes for a session of the archive in a folder; it is ended if nobody wants it any more."""
-    with _turns:
-        process = subprocess.Popen(  # noqa: S603 - ourselves
+def run_export(folder: str, key: str, options: Sequence[str]) -> Iterator[bytes]:
+    """Yield the output of `retold export` for a session; the process is ended if nobody reads on."""
+    with _export_slots:
+        process = subprocess.Popen(  # noqa: S603 - our own command
             [*own_command(), "export", *options, "--", key],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -123,25 +130,25 @@ def exported(folder: str, key: str, options: Sequence[str]) -> Iterator[bytes]:
                 if process.poll() is None:
                     process.terminate()
         if process.returncode != 0:
-            raise Unfinished(f"retold export ended with {process.returncode}")
+            raise ExportInterrupted(f"retold export ended with {process.returncode}")
 
 
-_alone = Lock()
+_sync_lock = Lock()
 
 
 class PageSyncOutcome(msgspec.Struct, frozen=True):
-    """What came of it, in words."""
+    """The outcome of a sync in words."""
 
     text: str
     is_well: bool = True
 
 
-def sync(env: Mapping[str, str]) -> PageSyncOutcome:
-    """Run `retold sync`, unless it runs for somebody else already."""
-    if not _alone.acquire(blocking=False):
+def run_sync_command(env: Mapping[str, str]) -> PageSyncOutcome:
+    """Run `retold sync`, unless a page runs it already."""
+    if not _sync_lock.acquire(blocking=False):
         return PageSyncOutcome("The archive is being brought up to date already.")
     try:
-        done = subprocess.run(  # noqa: S603 - ourselves
+        done = subprocess.run(  # noqa: S603 - our own command
             [*own_command(), "sync", "--json"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -149,32 +156,32 @@ def sync(env: Mapping[str, str]) -> PageSyncOutcome:
             env=dict(env),
         )
     finally:
-        _alone.release()
+        _sync_lock.release()
     if done.returncode != 0:
-        told = done.stderr.decode(errors="replace").strip().splitlines()
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
         return PageSyncOutcome(
-            told[-1] if told else f"retold sync ended with {done.returncode}", is_well=False
+            lines[-1] if lines else f"retold sync ended with {done.returncode}", is_well=False
         )
-    return PageSyncOutcome(_words(json.loads(done.stdout)))
+    return PageSyncOutcome(_sync_sentence(json.loads(done.stdout)))
 
 
-def _words(told: Mapping[str, int]) -> str:
-    new, read = told["new_sessions"], told["read"]
+def _sync_sentence(counts: Mapping[str, int]) -> str:
+    new, read = counts["new_sessions"], counts["read"]
     if not read:
-        return f"Nothing was new in {told['found']:,} files."
-    sessions = f"{new:,} new session{'' if new == 1 else 's'}" if new else "no new session"
-    return f"{read:,} of {told['found']:,} files were read: {sessions}."
+        return f"Nothing was new in {counts['found']:,} files."
+    sessions = plural(new, "new session") if new else "no new session"
+    return f"{read:,} of {counts['found']:,} files were read: {sessions}."
 
 
 _PATIENCE = 5
-"""Seconds for which it may end what it is at."""
+"""Seconds that the watcher has to end by itself."""
 
 
 @contextmanager
-def watching(env: Mapping[str, str]) -> Iterator[None]:
-    """Let it run meanwhile."""
-    child = subprocess.Popen(  # noqa: S603 - ourselves
-        [sys.executable, "-P", "-m", __name__],  # -P: the folder it is started in is nothing to import from
+def run_watcher(env: Mapping[str, str]) -> Iterator[None]:
+    """Run this module as a process that keeps the archive up to date, until the block ends."""
+    child = subprocess.Popen(  # noqa: S603 - our own module
+        [sys.executable, "-P", "-m", __name__],  # -P: nothing is imported from the current folder
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -191,95 +198,96 @@ def watching(env: Mapping[str, str]) -> Iterator[None]:
             child.communicate()
 
 
-def follow() -> None:
-    """Keep the archive up to date, for as long as the one who started this lives."""
+def keep_up_to_date() -> None:
+    """Sync at once and after each change of the agents' files. Ends with the process that started this one."""
     from retold.config import read_config, retold_home
-    from retold.maintenance.watch import change_events, rested
-    from retold.synchronization.update import Task, update
+    from retold.maintenance.watch import change_events, run_then_rest
+    from retold.synchronization.update import SyncOptions, update
 
-    Thread(target=_end_with_others, daemon=True).start()
+    Thread(target=_exit_at_end_of_input, daemon=True).start()
     folder = retold_home(os.environ)
     config = read_config(folder)
-    task = Task(folder, os.environ, list(config.homes.items()), (), config.excluded)
+    options = SyncOptions(folder, os.environ, list(config.homes.items()), (), config.excluded)
 
-    def look() -> None:
-        update(task, lambda: None, lambda _done, _size: None)
+    def sync() -> None:
+        update(options, lambda: None, lambda _done, _size: None)
 
-    look()
-    for _ in change_events(task, lambda _why: None):
-        rested(look)
+    sync()
+    for _ in change_events(options, lambda _why: None):
+        run_then_rest(sync)
 
 
-def _end_with_others() -> None:
-    """End when the other end of our input does, however that came to its end."""
+def _exit_at_end_of_input() -> None:
+    """Exit when the parent process ends, however it ends: that closes our input."""
     sys.stdin.buffer.read()
     os._exit(0)
 
 
-if __name__ == "__main__":
-    follow()
-
-
 LASTS = 10.0
-"""Seconds for which a look is good enough."""
+"""Seconds for which a state is good enough."""
 
 
-class Checked(msgspec.Struct, frozen=True):
-    """How everything stands."""
+class HealthState(msgspec.Struct, frozen=True):
+    """The state of the archive and of the agents' homes."""
 
     at: datetime
-    findings: tuple[Gathered, ...]
-    standings: tuple[Standing, ...]
+    findings: tuple[FindingGroup, ...]
+    homes: tuple[HomeStatus, ...]
     keys: frozenset[str]
-    """Of all sessions in the archive."""
-    room: Room
+    """The keys of all archived sessions."""
+    disk: DiskUsage
     has_timer: bool
     synced_at: datetime | None
 
 
-class Checkups:
-    """Looks at everything when somebody asks, but not for everybody who asks."""
+class HealthCache:
+    """Checks the health when a page asks, but not for each of them."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._latest: tuple[float, Checked] | None = None
+        self._latest: tuple[float, HealthState] | None = None
 
-    def latest(self, env: Mapping[str, str], *, is_new: bool = False) -> Checked:
-        """Return how things stand now, or stood a moment ago; while somebody looks, others get what was seen before."""
+    def latest(self, env: Mapping[str, str], *, is_new: bool = False) -> HealthState:
+        """Return the current or a recent state. While one page checks, others get the state before, if there is one."""
         known = self._latest
         if known is not None and not is_new and time.monotonic() - known[0] < LASTS:
             return known[1]
         if not self._lock.acquire(blocking=known is None or is_new):
-            return known[1] if known is not None else _checked(env)
+            return known[1] if known is not None else _check_health(env)
         try:
             if self._latest is not known and self._latest is not None and not is_new:
                 return self._latest[1]
-            found = _checked(env)
-            self._latest = (time.monotonic(), found)
-            return found
+            state = _check_health(env)
+            self._latest = (time.monotonic(), state)
+            return state
         finally:
             self._lock.release()
 
     def forget(self) -> None:
-        """Look again next time: something was changed."""
+        """Check again next time, since something was changed."""
         self._latest = None
 
 
-def _checked(env: Mapping[str, str]) -> Checked:
-    seen = survey(env)
+def _check_health(env: Mapping[str, str]) -> HealthState:
+    seen = make_survey(env)
     try:
-        findings = tuple(gathered(list(checkup(seen)), seen.now))
+        findings = tuple(group_findings(list(run_checks(seen)), seen.now))
         keys = frozenset(session.key for session in seen.sessions)
-        _, has_timer = timer(Machine(env, sys.platform))
-        return Checked(
-            seen.now, findings, tuple(standings(seen)), keys, room(seen.folder), has_timer, _synced_at(seen)
+        synced_at = None if seen.record is None else seen.record.fact("synced_at")
+        has_timer = timer_status(Machine(env, sys.platform)).is_enabled
+        return HealthState(
+            seen.now,
+            findings,
+            tuple(home_statuses(seen)),
+            keys,
+            disk_usage(seen.folder),
+            has_timer,
+            datetime.fromtimestamp(synced_at, seen.now.tzinfo) if synced_at else None,
         )
     finally:
         if seen.record is not None:
             seen.record.connection.close()
 
 
-def _synced_at(seen: Survey) -> datetime | None:
-    record: Store | None = seen.record
-    at = record.fact("synced_at") if record is not None else None
-    return datetime.fromtimestamp(at, seen.now.tzinfo) if at else None
+if __name__ == "__main__":
+    keep_up_to_date()

@@ -1,31 +1,32 @@
-"""Figures as pictures that lead on: each day, column and row with its words and its address."""
+"""Charts of the report pages, and the minimap of a session, with labels and links."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import NamedTuple
 
 import msgspec
 from markupsafe import Markup
 
-from retold.export.svg import Datum, calendar, columns, length
-from retold.export.text.numbers import count, money
-from retold.export.text.report_table import cost
-from retold.export.text.table import project_names
+from retold.export.svg import Datum, draw_calendar, draw_columns, draw_length
+from retold.export.text.amounts import format_count, format_money
+from retold.export.text.formatting import project_names
+from retold.export.text.report_overview import parse_date
+from retold.export.text.report_table import format_cost
 from retold.model.report import Line
 from retold.reports.selection import Period
-from retold.sessions.pages import SessionTurn
+from retold.sessions.slices import SessionTurn
 from retold.web.url_state import ReportUrl
 
 MEASURES = {"cost": "Cost", "tokens": "Tokens", "sessions": "Sessions"}
 _YEAR = 364
-"""Days before the last one of a calendar."""
+"""Days of a calendar before its last one."""
 
 
 class Chart(NamedTuple):
-    """A picture, and the same as rows: what it is called, what it is, where it leads."""
+    """A drawing, and the same as rows of a name, a text and a link."""
 
     picture: Markup
     rows: Sequence[tuple[str, str, str]]
@@ -35,7 +36,7 @@ class Chart(NamedTuple):
 
 
 class ChartRow(NamedTuple):
-    """A line of a report beside others."""
+    """A line of a report with its bar and its links."""
 
     name: str
     of: str
@@ -45,75 +46,85 @@ class ChartRow(NamedTuple):
     ledger: str
 
 
-def measured(line: Line, measure: str) -> int | None:
-    """Return how much of something a line has; None where nobody knows."""
+def measure_line(line: Line, measure: str) -> int | None:
+    """Return the amount of a measure in a line; None if it is unknown."""
     if measure == "cost":
         return line.measured.picos if line.measured.requests else 0
     return (line.sessions or 0) if measure == "sessions" else (line.measured.figures["total"] or 0)
 
 
-def told(line: Line, measure: str) -> str:
-    """Return the same in words."""
+def describe_line(line: Line, measure: str) -> str:
+    """Return the amount of a measure in a line as text."""
     if measure == "cost":
-        return cost(line.measured)
-    amount = measured(line, measure)
-    return f"{count(amount)} {measure if amount != 1 else measure[:-1]}"
+        return format_cost(line.measured)
+    amount = measure_line(line, measure)
+    return f"{format_count(amount)} {measure if amount != 1 else measure[:-1]}"
 
 
-def year_of(chosen: ReportUrl) -> Period:
-    """Return the days of a calendar: a year, up to today, or to the end of what was chosen."""
-    until = max(chosen.today, chosen.period.until or chosen.today)
+def calendar_year(url: ReportUrl) -> Period:
+    """Return the year up to today, or up to the end of the report's period."""
+    until = max(url.today, url.period.until or url.today)
     return Period(until - timedelta(days=_YEAR), until)
 
 
-def days(found: Iterable[Line], chosen: ReportUrl, measure: str) -> Chart:
+def day_chart(lines: Iterable[Line], url: ReportUrl, measure: str) -> Chart:
     """Return a calendar of days."""
-    year = year_of(chosen)
+    year = calendar_year(url)
     data, rows = {}, []
-    for line in found:
-        day = _day(line.of)
+    for line in lines:
+        day = parse_date(line.of)
         if day is not None:
-            link = chosen.address("/spend", Period(day, day), show=measure)
-            data[day] = Datum(measured(line, measure), f"{day}: {told(line, measure)}", link)
-            rows.append((line.of, told(line, measure), link))
+            link = url.address("/spend", Period(day, day), show=measure)
+            data[day] = Datum(measure_line(line, measure), f"{day}: {describe_line(line, measure)}", link)
+            rows.append((line.of, describe_line(line, measure), link))
     title = f"{MEASURES[measure]} by day"
-    picture = calendar(data, year.since or chosen.today, year.until or chosen.today, "days", title)
+    picture = draw_calendar(data, year.since or url.today, year.until or url.today, "days", title)
     return Chart(picture, sorted(rows, reverse=True))
 
 
-def over_time(found: Sequence[tuple[Period, Line]], by: str, chosen: ReportUrl) -> Chart:
-    """Return columns of what was spent."""
-    data = [
-        Datum(line.measured.picos or 0, f"{line.of}: {cost(line.measured)}", chosen.address("/spend", part))
-        for part, line in found
-    ]
-    rows = [(line.of, cost(line.measured), datum.link) for (_, line), datum in zip(found, data, strict=True)]
-    most = max((line.measured.picos or 0 for _, line in found), default=0)
-    picture = columns(data, "time", f"Cost by {by}")
-    return Chart(picture, rows, money(most), *_ends(rows))
-
-
-def failures(found: Sequence[tuple[str, Period, int, int]], by: str, chosen: ReportUrl) -> Chart:
-    """Return columns of calls that failed; each of what, when, calls, failures."""
+def cost_chart(lines: Sequence[tuple[Period, Line]], by: str, url: ReportUrl) -> Chart:
+    """Return a column for the cost of each period."""
     data = [
         Datum(
-            errors,
-            f"{of}: {count(errors)} of {count(calls)} calls failed",
-            chosen.address("/tools", part),
+            line.measured.picos or 0,
+            f"{line.of}: {format_cost(line.measured)}",
+            url.address("/spend", part),
         )
-        for of, part, calls, errors in found
+        for part, line in lines
     ]
     rows = [
-        (of, f"{count(errors)} of {count(calls)}", datum.link)
-        for (of, _, calls, errors), datum in zip(found, data, strict=True)
+        (line.of, format_cost(line.measured), datum.link)
+        for (_, line), datum in zip(lines, data, strict=True)
     ]
-    most = max((errors for *_, errors in found), default=0)
-    return Chart(columns(data, "failures", f"Failed calls by {by}"), rows, count(most), *_ends(rows))
+    most = max((line.measured.picos or 0 for _, line in lines), default=0)
+    picture = draw_columns(data, "time", f"Cost by {by}")
+    return Chart(picture, rows, format_money(most), *_ends(rows))
 
 
-def ranked(found: Sequence[Line], by: str, chosen: ReportUrl) -> list[ChartRow]:
-    """Return lines by what they cost, each with its bar, what it narrows to, and what it is made of."""
-    order = sorted(found, key=lambda line: (-(line.measured.picos or 0), -_tokens(line), line.of))
+class PeriodCalls(NamedTuple):
+    """The tool calls of a period, and how many of them failed."""
+
+    name: str
+    period: Period
+    calls: int
+    errors: int
+
+
+def failure_chart(periods: Sequence[PeriodCalls], by: str, url: ReportUrl) -> Chart:
+    """Return a column for the failed calls of each period."""
+    shares = [f"{format_count(one.errors)} of {format_count(one.calls)}" for one in periods]
+    data = [
+        Datum(one.errors, f"{one.name}: {share} calls failed", url.address("/tools", one.period))
+        for one, share in zip(periods, shares, strict=True)
+    ]
+    rows = [(one.name, share, datum.link) for one, share, datum in zip(periods, shares, data, strict=True)]
+    most = format_count(max((one.errors for one in periods), default=0))
+    return Chart(draw_columns(data, "failures", f"Failed calls by {by}"), rows, most, *_ends(rows))
+
+
+def rank_lines(lines: Sequence[Line], by: str, url: ReportUrl) -> list[ChartRow]:
+    """Return lines by cost, each with a bar, a link to its own report and a link to its requests."""
+    order = sorted(lines, key=lambda line: (-(line.measured.picos or 0), -_tokens(line), line.of))
     is_cost = any(line.measured.picos for line in order)
     weights = [(line.measured.picos or 0) if is_cost else _tokens(line) for line in order]
     names = project_names(line.of for line in order) if by == "project" else {}
@@ -122,9 +133,9 @@ def ranked(found: Sequence[Line], by: str, chosen: ReportUrl) -> list[ChartRow]:
             names.get(line.of, line.of),
             line.of,
             line,
-            length(weight, max(weights)),
-            chosen.address("/spend", **{by: line.of}),
-            chosen.address("/spend/ledger", **{by: line.of}),
+            draw_length(weight, max(weights)),
+            url.address("/spend", **{by: line.of}),
+            url.address("/spend/ledger", **{by: line.of}),
         )
         for line, weight in zip(order, weights, strict=True)
     ]
@@ -138,50 +149,43 @@ def _tokens(line: Line) -> int:
     return line.measured.figures["total"] or 0
 
 
-def _day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None
-
-
 WIDTH, LENGTH = 10, 1000
-"""Of the strip."""
+"""Size of the minimap."""
 MOST = 200
-"""Blocks: of a session with more turns, some are told in one."""
+"""Blocks of a minimap; in a longer session a block stands for several turns."""
 _KINDS = ("turn", "compacted", "failed", "taken")
-"""The later ones win where several turns are one block."""
+"""Kinds of blocks; a block of several turns has the last kind of theirs."""
 
 
 class MinimapBlock(msgspec.Struct, frozen=True):
-    """One or several turns."""
+    """A block of the minimap: one or several turns."""
 
     begin: float
     length: float
     kind: str
-    """`turn`, `compacted`, `failed` for one in which a call failed, `taken` for one that was taken back or replaced."""
+    """`turn`, `compacted`, `failed` (a call failed) or `taken` (rewound or replaced)."""
 
 
-def paths(turns: Sequence[SessionTurn], total: int) -> tuple[tuple[str, str], ...]:
-    """Return the strip of a session with so many entries: for each kind of blocks, all of them as one SVG path."""
-    drawn: dict[str, list[str]] = defaultdict(list)
-    for block in blocks(turns, total):
-        drawn[block.kind].append(f"M0 {block.begin:g}h{WIDTH}v{block.length:g}h-{WIDTH}z")
-    return tuple((kind, "".join(drawn[kind])) for kind in _KINDS if kind in drawn)
+def minimap_paths(turns: Sequence[SessionTurn], total: int) -> tuple[tuple[str, str], ...]:
+    """Return the minimap of a session with `total` entries: an SVG path for each kind of blocks."""
+    paths: dict[str, list[str]] = defaultdict(list)
+    for block in minimap_blocks(turns, total):
+        paths[block.kind].append(f"M0 {block.begin:g}h{WIDTH}v{block.length:g}h-{WIDTH}z")
+    return tuple((kind, "".join(paths[kind])) for kind in _KINDS if kind in paths)
 
 
-def blocks(turns: Sequence[SessionTurn], total: int) -> Iterator[MinimapBlock]:
-    """Yield the blocks of a session with so many entries."""
+def minimap_blocks(turns: Sequence[SessionTurn], total: int) -> Iterator[MinimapBlock]:
+    """Yield the blocks of a session with `total` entries."""
     step = -(-len(turns) // MOST) or 1
     for place in range(0, len(turns), step):
-        held = turns[place : place + step]
-        end = turns[place + step].place if place + step < len(turns) else total
-        kind = max(map(kind_of, held), key=_KINDS.index)
-        yield MinimapBlock(held[0].place * LENGTH / total, (end - held[0].place) * LENGTH / total, kind)
+        group = turns[place : place + step]
+        end = turns[place + step].seq if place + step < len(turns) else total
+        kind = max(map(turn_kind, group), key=_KINDS.index)
+        yield MinimapBlock(group[0].seq * LENGTH / total, (end - group[0].seq) * LENGTH / total, kind)
 
 
-def kind_of(turn: SessionTurn) -> str:
-    """Return what became of a turn."""
+def turn_kind(turn: SessionTurn) -> str:
+    """Return the kind of block for a turn."""
     if turn.fate in ("rewound", "superseded"):
         return "taken"
     if turn.errors:

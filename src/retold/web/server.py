@@ -1,4 +1,4 @@
-"""The page, served: on a port of this machine, for as long as the command runs."""
+"""The server of the local page, its links, and the browser that opens them."""
 
 from __future__ import annotations
 
@@ -8,72 +8,64 @@ import socket
 import tempfile
 import time
 import webbrowser
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from html import escape
 from pathlib import Path
 
 import msgspec
 
-from retold.server import LOOPBACK, HostNames, LoopbackServer, bound
+from retold.server import LOOPBACK, HostNames, LoopbackServer, bind_socket
 from retold.web.app import application
 from retold.web.auth import ENTER, LoginTokens
-from retold.web.page import PageRoute
 from retold.web.pages import PAGES
-from retold.web.templating import address
+from retold.web.templating import PageRoute, address
 
 
 class PageAddress(msgspec.Struct, frozen=True):
-    """Where the page is to be."""
+    """The archive that is served, and the address of the server."""
 
     folder: str
-    """Of the archive."""
+    """The folder of the archive."""
     host: str = "127.0.0.1"
     port: int = 0
-    """0 is any that is free."""
+    """0 is any free port."""
     token: str | None = None
     names: tuple[str, ...] = ()
-    """Further names under which browsers may call this server."""
+    """Further names by which browsers may call the server."""
 
     @property
     def is_open(self) -> bool:
-        """Whether other machines can reach it."""
+        """Whether other machines can reach the server."""
         return self.host not in LOOPBACK
 
 
-class Web:
-    """A server that is about to run."""
+class WebServer(LoopbackServer):
+    """The local page on a port. The socket is bound at once, and `run` serves it."""
 
     def __init__(self, place: PageAddress, pages: Sequence[PageRoute] = PAGES) -> None:
-        """Take a port; raises OSError if that cannot be had."""
+        """Bind the port; raises OSError if it cannot be had."""
         self._place = place
-        taken = bound(place.host, place.port)
-        self.port: int = taken.getsockname()[1]
-        self.entrance = LoginTokens(self.port, place.token)
+        bound = bind_socket(place.host, place.port)
+        self.port: int = bound.getsockname()[1]
+        self.login_tokens = LoginTokens(self.port, place.token)
         names = HostNames(self.port, place.names, place.is_open)
-        app = application(place.folder, self.entrance, names, pages)
-        self._server = LoopbackServer(app, taken)
+        app = application(place.folder, self.login_tokens, names, pages)
+        super().__init__(app, bound)
 
-    def link(self) -> str:
-        """Return a new link that works once, within a minute."""
-        return f"http://{_named(self._place.host)}:{self.port}{address(ENTER, key=self.entrance.link_key())}"
+    def create_link(self) -> str:
+        """Return a new link, which works once within a minute."""
+        path = address(ENTER, key=self.login_tokens.create_link_key())
+        return f"http://{_bracketed(self._place.host)}:{self.port}{path}"
 
-    def front(self) -> str:
-        """Return the address without a key, for those who know the token."""
-        return f"http://{_named(_reached(self._place.host))}:{self.port}{ENTER}"
-
-    def run(self, begun: Callable[[], None]) -> None:
-        """Serve until the process is told to end; `begun` is called once the port answers."""
-        self._server.run(begun)
-
-    def end(self) -> None:
-        """End it from another thread."""
-        self._server.end()
+    def login_address(self) -> str:
+        """Return the address at which visitors log in with the token."""
+        return f"http://{_bracketed(_reachable_host(self._place.host))}:{self.port}{ENTER}"
 
 
-def _reached(host: str) -> str:
-    """Return an address under which others reach what listens at all of them."""
-    if host not in ("0.0.0.0", "::", ""):  # noqa: S104 - what the person gave
+def _reachable_host(host: str) -> str:
+    """Return an address at which other machines reach a server that listens on all addresses."""
+    if host not in ("0.0.0.0", "::", ""):  # noqa: S104 - the person's own choice
         return host
     with suppress(OSError):
         found = [str(place[0]) for *_, place in socket.getaddrinfo(socket.gethostname(), None)]
@@ -81,23 +73,24 @@ def _reached(host: str) -> str:
     return host
 
 
-def _named(host: str) -> str:
+def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
 _LASTS = 60
+"""Seconds for which a file with the link stays."""
 
 
-def open_link(link: str, *, is_safe_to_tell: bool) -> bool:
-    """Open a link; tell whether a browser was found.
+def open_link(link: str, *, is_safe_argument: bool) -> bool:
+    """Open a link in the browser; return whether one was found.
 
-    Every user of a machine can see with what a program was started. Where the server cannot tell its visitors apart, the
-    browser is started with a file that only its owner can read, and which leads on; a browser that was packed by itself
-    (snap, flatpak) could not read that.
+    Every user of a machine can see the arguments of a process. If the server cannot tell its visitors apart, the browser is
+    started with a file that only its owner can read and that redirects to the link. A browser in a sandbox (snap, flatpak)
+    could not read the file, so it is not used otherwise.
     """
-    if is_safe_to_tell:
+    if is_safe_argument:
         return webbrowser.open(link)
-    with _leading_to(link) as file:
+    with _redirect_file(link) as file:
         is_opened = webbrowser.open(file.as_uri())
         if is_opened:
             time.sleep(_LASTS)
@@ -105,9 +98,9 @@ def open_link(link: str, *, is_safe_to_tell: bool) -> bool:
 
 
 @contextmanager
-def _leading_to(link: str) -> Iterator[Path]:
-    """Make a page that leads on; it is gone when the link does not work any more, or the process ends."""
-    handle, name = tempfile.mkstemp(prefix="retold-", suffix=".html")  # owner-only from the start
+def _redirect_file(link: str) -> Iterator[Path]:
+    """Write a page that redirects to the link; it is removed when the link has expired or the process ends."""
+    handle, name = tempfile.mkstemp(prefix="retold-", suffix=".html")  # readable by its owner alone
     atexit.register(_remove, name)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(

@@ -13,9 +13,9 @@ from jsonschema import Draft202012Validator
 from retold.agents import claude
 from retold.agents.protocol import Source
 from retold.model.problem import Problem
-from retold.model.serialization import as_builtins, decode_session, schemas, time_text
+from retold.model.serialization import decode_session, format_utc, schemas, to_builtins
 from retold.model.session import Message, Session, ToolCall
-from retold.reading.disk import printable
+from retold.reading.disk import printable_path
 from support.cases import strings
 from support.session_json import session_json
 
@@ -329,17 +329,17 @@ def spoken_lines(file: Path) -> Iterator[int]:
     for session in whole(file):
         for entry in session.timeline:
             if isinstance(entry, Message) and entry.prompt is not None:
-                at = "" if entry.at is None else time_text(entry.at)
+                at = "" if entry.at is None else format_utc(entry.at)
                 yield numbers[entry.id or f"enqueue {at}"]
 
 
 def test_no_word_of_a_person_or_a_model_is_lost(corpus: list[Path]) -> None:
     for file in readable(corpus):
-        held = "\x00".join(text for session in whole(file) for text in strings(as_builtins(session)))
+        held = "\x00".join(text for session in whole(file) for text in strings(to_builtins(session)))
         for kind in ("user", "assistant"):
             for _, message in messages(file, kind):
                 for text in texts(message.get("content")):
-                    assert printable(text) in held, (file, text[:80])
+                    assert printable_path(text) in held, (file, text[:80])
 
 
 def texts(content: Any) -> Iterator[str]:

@@ -103,7 +103,7 @@ def made(tmp_path: Path) -> Made:
 
 
 def home_of(folder: Path) -> AgentHome:
-    home = claude.home_in(folder)
+    home = claude.find_home(folder)
     assert home is not None
     return home
 
@@ -114,7 +114,7 @@ def everything(*folders: Path) -> list[Session]:
 
 def found_in(folder: Path) -> list[str]:
     home = home_of(folder)
-    sources = [source for source in claude.find(home) if isinstance(source, Source)]
+    sources = [source for source in claude.find_sources(home) if isinstance(source, Source)]
     return [source.path.relative_to(home.sessions).as_posix() for source in sources]
 
 
@@ -382,7 +382,7 @@ def test_a_fork_owns_only_what_came_after(made: Made) -> None:
     ],
 )
 def test_the_environment_says_where_homes_are(env: Mapping[str, str], expected: Sequence[str]) -> None:
-    assert [home.sessions.as_posix() for home in claude.homes(env)] == expected
+    assert [home.sessions.as_posix() for home in claude.find_homes(env)] == expected
 
 
 @pytest.mark.parametrize("place", [".claude", ".config/claude", "."])
@@ -397,7 +397,7 @@ def test_a_folder_with_projects_of_another_kind_is_no_home(tmp_path: Path) -> No
     (tmp_path / "projects" / "almanac").mkdir(parents=True)
     (tmp_path / "projects" / "almanac" / "readme.md").write_text("tides")
     (tmp_path / "projects" / "itself").symlink_to(tmp_path / "projects" / "itself")
-    assert claude.home_in(tmp_path) is None
+    assert claude.find_home(tmp_path) is None
 
 
 def test_a_home_below_a_folder_that_is_called_subagents(tmp_path: Path) -> None:

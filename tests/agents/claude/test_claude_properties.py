@@ -15,7 +15,7 @@ from hypothesis import strategies as some
 from retold.agents import claude
 from retold.agents.protocol import Source
 from retold.model.problem import Problem
-from retold.model.serialization import as_builtins
+from retold.model.serialization import to_builtins
 from retold.model.session import Message, Session, View
 from support import cases
 
@@ -131,7 +131,7 @@ def name_of(line: bytes) -> str | None:
 
 def told(session: Session) -> object:
     """Everything but how many lines there were, and on which of them something is odd."""
-    tree = as_builtins(session)
+    tree = to_builtins(session)
     del tree["coverage"], tree["sources"]
     tree["problems"] = {(problem["code"], problem["message"]) for problem in tree["problems"]}
     if any(problem.code in ("malformed-json", "unknown-record") for problem in session.problems):
@@ -164,7 +164,7 @@ def test_damage_is_read_around(tmp_path: Path, file: Path, data: some.DataObject
     damaged = tmp_path / file.name
     damaged.write_bytes(content[:start] + filler + content[end:])
     for session in (*read(damaged), *read(damaged, "active")):
-        as_builtins(session)
+        to_builtins(session)
 
 
 @every_claude_case

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from retold.agents.claude.tool_results import result
+from retold.agents.claude.tool_results import normalise_result
 
 
 @pytest.mark.parametrize(
@@ -20,5 +20,5 @@ from retold.agents.claude.tool_results import result
 def test_texts_are_joined_by_lines_and_other_blocks_are_kept(
     content: Any, text: str | None, rest: list[Any] | None
 ) -> None:
-    found = result(content, None, None)
+    found = normalise_result(content, None, None)
     assert (found.text, found.rest, found.is_error) == (text, rest, False)

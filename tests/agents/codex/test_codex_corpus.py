@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 from retold.agents import codex
 from retold.agents.protocol import Source
 from retold.model.problem import Problem
-from retold.model.serialization import as_builtins, decode_session, schemas
+from retold.model.serialization import decode_session, schemas, to_builtins
 from retold.model.session import Session, View
 from support.cases import strings
 from support.session_json import session_json
@@ -234,7 +234,7 @@ def test_a_migrated_file_tells_what_its_original_tells(shared: Path) -> None:
 
 def conversation(session: Session) -> list[Json]:
     """What was said and called, without what a migration adds of times and processes."""
-    messages = [entry for entry in as_builtins(session)["timeline"] if entry["type"] == "message"]
+    messages = [entry for entry in to_builtins(session)["timeline"] if entry["type"] == "message"]
     return [
         {key: entry[key] for key in ("role", "prompt", "model")} | {"parts": [*map(bare, entry["parts"])]}
         for entry in messages
@@ -258,7 +258,7 @@ def test_every_session_is_valid_in_both_views(shared: Path) -> None:
 
 def test_nothing_that_was_said_is_lost(shared: Path) -> None:
     for file in files(shared):
-        tree = as_builtins(read(file))
+        tree = to_builtins(read(file))
         whole = (
             "".join(part.get("text") or "" for part in entry.get("parts", ())) for entry in tree["timeline"]
         )

@@ -15,7 +15,7 @@ from retold.agents.protocol import AgentHome, Reading, Source
 from retold.model.problem import Problem
 from retold.model.session import View
 from retold.reading.disk import DISK, Disk
-from retold.sessions.conversations import conversations, scraps
+from retold.sessions.conversations import group_scraps, join_conversations
 from support.codex_home import (
     Json,
     as_text,
@@ -56,13 +56,13 @@ def sessions(*homes: Path, view: View = "full") -> dict[str, Session]:
 def on_disk(disk: Disk, home: Path) -> dict[str, Session]:
     """Every thread that a disk holds, by its id; all files are taken for one cluster."""
     clustered, loose = list[Reading](), list[Reading]()
-    for source in codex.find(AgentHome(home, home / "sessions", disk=disk)):
+    for source in codex.find_sources(AgentHome(home, home / "sessions", disk=disk)):
         assert isinstance(source, Source)
         readings = codex.read(source)
         assert not isinstance(readings, Problem)
         (loose if source.cluster is None else clustered).extend(readings)
-    shared = scraps(codex, loose)
-    told = conversations(codex, clustered, shared)
+    shared = group_scraps(codex, loose)
+    told = join_conversations(codex, clustered, shared)
     groups = {group for group, _, _ in told}
     lost = [codex.join(said) for group, said in shared.groups.items() if group not in groups]
     return {str(session.native_id): session for session in (*(one for _, _, one in told), *lost)}
@@ -385,7 +385,7 @@ def test_a_plain_file_wins_over_a_packed_one_of_its_name(home: Path) -> None:
 
 
 def found_names(home: AgentHome) -> Iterator[str]:
-    return (source.path.name for source in codex.find(home) if isinstance(source, Source))
+    return (source.path.name for source in codex.find_sources(home) if isinstance(source, Source))
 
 
 def test_only_rollouts_and_lists_are_found(home: Path) -> None:
@@ -406,19 +406,19 @@ def test_only_rollouts_and_lists_are_found(home: Path) -> None:
 
 def test_homes_come_from_the_environment(home: Path, tmp_path: Path) -> None:
     user = {"HOME": str(tmp_path)}
-    assert [found.path for found in codex.homes(user)] == [home]
-    assert [found.path for found in codex.homes({**user, "CODEX_HOME": "/else"})] == [Path("/else")]
-    chosen = next(codex.homes({**user, "CODEX_SESSIONS_DIR": "/only"}))
+    assert [found.path for found in codex.find_homes(user)] == [home]
+    assert [found.path for found in codex.find_homes({**user, "CODEX_HOME": "/else"})] == [Path("/else")]
+    chosen = next(codex.find_homes({**user, "CODEX_SESSIONS_DIR": "/only"}))
     assert (chosen.path, chosen.sessions) == (home, Path("/only"))
 
 
 def test_a_home_is_known_by_its_name_or_by_what_lies_in_it(home: Path, tmp_path: Path) -> None:
-    assert codex.home_in(tmp_path) == codex.home_in(home) == AgentHome(home, home / "sessions")
+    assert codex.find_home(tmp_path) == codex.find_home(home) == AgentHome(home, home / "sessions")
     backup = tmp_path / "backup"
     (backup / "sessions").mkdir(parents=True)
-    assert codex.home_in(backup) is None
+    assert codex.find_home(backup) is None
     write(backup, MAIN, two_turns())
-    assert codex.home_in(backup) == AgentHome(backup, backup / "sessions")
+    assert codex.find_home(backup) == AgentHome(backup, backup / "sessions")
 
 
 def test_a_count_that_repeats_the_fork_is_not_its_own(home: Path) -> None:

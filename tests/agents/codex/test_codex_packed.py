@@ -94,8 +94,8 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     elsewhere.write_bytes(TEXT)
     for name in ("history.jsonl", f"sessions/rollout-2026-03-01T10-00-00-{THREAD}.jsonl"):
         (home / name).symlink_to(elsewhere)
-    found = codex.home_in(tmp_path)
+    found = codex.find_home(tmp_path)
     assert found is not None
-    assert list(codex.find(found)) == []
+    assert list(codex.find_sources(found)) == []
     beside = Source(home / "sessions" / "another.jsonl", found)
     assert find_rollout(THREAD, beside) is None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from retold import Message, Session, Text
 from retold.agents import codex
-from retold.agents.codex.state import NEAR
+from retold.agents.codex.state import MOST_TWINS
 from retold.agents.protocol import Source
 from retold.model.problem import Problem
 from retold.model.serialization import decode_session
@@ -96,7 +96,7 @@ def test_words_are_told_as_often_as_they_were_written_down(data: st.DataObject, 
 
 
 def test_of_many_words_that_were_written_once_the_latest_find_their_twin(file: Path) -> None:
-    texts = [f"Answer {number}." for number in range(NEAR + 8)]
+    texts = [f"Answer {number}." for number in range(MOST_TWINS + 8)]
     events = [event_line(place, "agent_message", message=text) for place, text in enumerate(texts, 1)]
     item = message_line(len(texts) + 1, "assistant", texts[-1])
     lines = [meta_line("019ca8a0-3e80-7000-8000-000000000001", 0), *events, item]

@@ -3,8 +3,8 @@
 from typing import Any
 
 from retold.agents.gemini.raw import ENVIRONMENT_ID
-from retold.agents.gemini.replay import copied_from, replay
-from retold.agents.gemini.state import State, folded_copies
+from retold.agents.gemini.replay import find_copies, replay
+from retold.agents.gemini.state import State, merge_copies
 from retold.reading.jsonl import JsonLine
 
 Record = dict[str, Any]
@@ -29,7 +29,7 @@ def copy(name: str, text: str, *calls: str) -> Record:
 
 def copies(block: list[Record], *before: Record) -> dict[str, str]:
     held = {record["id"]: record for record in before}
-    return copied_from(block, held, held)
+    return find_copies(block, held, held)
 
 
 def test_a_history_under_new_ids_is_a_copy() -> None:
@@ -95,5 +95,5 @@ def test_ids_that_come_and_go_close_no_circle() -> None:
 
 
 def test_copies_of_two_files_close_no_circle() -> None:
-    assert folded_copies({"a": "b"}, {"b": "a"}) == {"a": "b"}
-    assert folded_copies({"a": "b"}, {"c": "a", "b": "d"}) == {"a": "b", "c": "b", "b": "d"}
+    assert merge_copies({"a": "b"}, {"b": "a"}) == {"a": "b"}
+    assert merge_copies({"a": "b"}, {"c": "a", "b": "d"}) == {"a": "b", "c": "b", "b": "d"}

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from retold.agents import gemini
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem
-from retold.model.serialization import as_builtins, decode_session, schemas
+from retold.model.serialization import decode_session, schemas, to_builtins
 from support.cases import strings
 from support.session_json import session_json
 
@@ -108,7 +108,7 @@ def test_nothing_that_was_said_is_lost(shared: Path, corpus: str) -> None:
         found = gemini.read(Source(file))
         if isinstance(found, Problem) or found[0].format not in ("gemini-json", "gemini-jsonl"):
             continue
-        held = "\x00".join(told(as_builtins(gemini.join(found))))
+        held = "\x00".join(told(to_builtins(gemini.join(found))))
         lost = [text for text in said(records(file)) if not is_held(text, held)]
         assert not lost, file
 

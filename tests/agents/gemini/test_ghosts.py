@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.agents.gemini import ghosts, home_in
+from retold.agents.gemini import find_ghosts, find_home
 from retold.agents.gemini.raw import ENVIRONMENT_ID
 
 ID = "6f1d2c3b-1111-4222-8333-944445555666"
@@ -38,18 +38,18 @@ def write(chats: Path, name: str, *records: object) -> Path:
 
 
 def found(chats: Path) -> list[str]:
-    home = home_in(chats.parents[3])
+    home = find_home(chats.parents[3])
     assert home is not None
-    return [ghost.source.path.name for ghost in ghosts(home)]
+    return [ghost.source.path.name for ghost in find_ghosts(home)]
 
 
 def test_a_file_without_conversation_beside_the_real_one_is_a_ghost(chats: Path) -> None:
     real = write(chats, "session-2026-03-01T10-00-6f1d2c3b.jsonl", HEAD, ASKED)
     write(chats, "session-2026-03-01T11-00-6f1d2c3b.jsonl", HEAD)
     write(chats, "session-2026-03-01T12-00-6f1d2c3b.jsonl", HEAD, SETTING)
-    home = home_in(chats.parents[3])
+    home = find_home(chats.parents[3])
     assert home is not None
-    assert [(ghost.native_id, ghost.real) for ghost in ghosts(home)] == [(ID, (real,))] * 2
+    assert [(ghost.native_id, ghost.real) for ghost in find_ghosts(home)] == [(ID, (real,))] * 2
 
 
 def test_without_a_real_file_there_is_no_ghost(chats: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from retold.agents import gemini as agent
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem
-from retold.sessions.conversations import conversations, scraps
+from retold.sessions.conversations import group_scraps, join_conversations
 from support.gemini_home import ROOT, GeminiHome, metadata, session_id, user
 
 SAID = [user("u1", 1, "How high is the tide?")]
@@ -47,9 +47,9 @@ def test_readings_of_one_folder_and_id_are_one_conversation(made: GeminiHome) ->
     file = made.json("almanac", 1, 1, SAID)
     made.logs("almanac", [(1, "How high is the tide?"), (2, "Where is the old harbour?")])
     recorded, logged = read(file), read(made.gemini / "tmp/almanac/logs.json")
-    assert agent.group(recorded[0]) != agent.group(logged[0])
-    ((group, told, session),) = conversations(agent, recorded, scraps(agent, logged))
-    assert group == agent.group(recorded[0])
+    assert agent.group_key(recorded[0]) != agent.group_key(logged[0])
+    ((group, told, session),) = join_conversations(agent, recorded, group_scraps(agent, logged))
+    assert group == agent.group_key(recorded[0])
     assert [reading.format for reading in told] == ["gemini-json", "gemini-logs"]
     assert {reading.native_id for reading in told} == {session.native_id} == {session_id(1)}
 
@@ -60,8 +60,8 @@ def test_copies_of_a_log_are_one_group_and_logs_that_share_no_prompt_are_two(mad
         made.logs(project, [(1, "How high is the tide?")])
     logs = [made.gemini / f"tmp/{project}/logs.json" for project in ("almanac", "harbour")]
     readings = [reading for log in logs for reading in read(log)]
-    assert len({agent.group(reading) for reading in readings}) == 2
-    assert [len(said) for said in scraps(agent, readings).groups.values()] == [2]
+    assert len({agent.group_key(reading) for reading in readings}) == 2
+    assert [len(said) for said in group_scraps(agent, readings).groups.values()] == [2]
     made.logs("harbour", [(1, "Something else")])
     readings = [reading for log in logs for reading in read(log)]
-    assert [len(said) for said in scraps(agent, readings).groups.values()] == [1, 1]
+    assert [len(said) for said in group_scraps(agent, readings).groups.values()] == [1, 1]

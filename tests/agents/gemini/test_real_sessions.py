@@ -59,8 +59,8 @@ class Work:
 
 def readings(home: Path) -> Iterator[Reading]:
     """Yield what the session files of a home say; other files do not count here."""
-    (found,) = gemini.homes({"HOME": str(home)})
-    for source in gemini.find(found):
+    (found,) = gemini.find_homes({"HOME": str(home)})
+    for source in gemini.find_sources(found):
         assert isinstance(source, Source), source
         if "chats" in source.path.parts:
             read = gemini.read(source)
@@ -72,7 +72,7 @@ def conversations(home: Path) -> Sequence[Session]:
     """Every conversation of a home, whatever the number of files it lies in; there is one with its subagents."""
     by_group: dict[str | None, list[Reading]] = {}
     for reading in readings(home):
-        by_group.setdefault(gemini.group(reading), []).append(reading)
+        by_group.setdefault(gemini.group_key(reading), []).append(reading)
     return gemini.relate([gemini.join(group) for group in by_group.values()])
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from retold.agents.gemini.context import Notes
-from retold.agents.gemini.prompt_text import prompt_of, said_by_user
+from retold.agents.gemini.prompt_text import prompt_of, split_user_content
+from retold.agents.gemini.state import Notes
 
 OPENS = "\n--- Content from referenced files ---\nContent from @tide.py:\n"
 END = "\n--- End of content ---"
@@ -23,13 +23,13 @@ END = "\n--- End of content ---"
     ],
 )
 def test_a_mark_within_a_line_of_a_file_ends_nothing(text: str, typed: str) -> None:
-    assert prompt_of(said_by_user(text, Notes("session.json"))) == typed
-    assert prompt_of(said_by_user([{"text": text}], Notes("session.json"))) == typed
+    assert prompt_of(split_user_content(text, Notes("session.json"))) == typed
+    assert prompt_of(split_user_content([{"text": text}], Notes("session.json"))) == typed
 
 
 def test_the_last_part_that_is_an_end_mark_ends_a_block_of_parts() -> None:
     texts = ["Mend it.", OPENS[:38], "\nContent from @tide.py:\n", END, "high = 2", END, "And then?"]
-    parts = said_by_user([{"text": text} for text in texts], Notes("session.json"))
+    parts = split_user_content([{"text": text} for text in texts], Notes("session.json"))
     assert prompt_of(parts) == "Mend it.And then?"
 
 
@@ -45,4 +45,4 @@ def test_the_last_part_that_is_an_end_mark_ends_a_block_of_parts() -> None:
     ],
 )
 def test_a_mark_within_a_line_of_a_prompt_begins_no_block(text: str, typed: str) -> None:
-    assert prompt_of(said_by_user(text, Notes("session.json"))) == typed
+    assert prompt_of(split_user_content(text, Notes("session.json"))) == typed

@@ -83,9 +83,9 @@ def test_folding_in_two_steps_is_folding_at_once(log: list[Record], data: st.Dat
 def test_every_version_that_says_something_new_is_kept(log: list[Record]) -> None:
     state = folded(log, State("file"))
     listed = [message for record in log for message in written(record)]
-    assert {message["id"] for message in listed} <= set(state.ever)
+    assert {message["id"] for message in listed} <= set(state.versions)
     for message in listed:
-        versions = [version for version, _ in state.ever[message["id"]]]
+        versions = [version for version, _ in state.versions[message["id"]]]
         assert any(version["content"] == message["content"] for version in versions)
 
 
@@ -102,4 +102,4 @@ def written(record: Record) -> list[Record]:
 @given(logs)
 def test_what_is_not_live_says_why(log: list[Record]) -> None:
     state = folded(log, State("file"))
-    assert set(state.gone) | set(state.live) == {key for key in state.ever if isinstance(key, str)}
+    assert set(state.fates) | set(state.live) == {key for key in state.versions if isinstance(key, str)}

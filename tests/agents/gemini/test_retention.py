@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from retold.agents.gemini import limit, retention
-from retold.agents.gemini.retention_rules import rules
+from retold.agents.gemini import find_threats, read_retention_limit
+from retold.agents.gemini.discovery import read_retention_rules
 from retold.agents.protocol import AgentHome, Threat
 from support.real_gemini import Gemini
 
@@ -95,7 +95,7 @@ class Den:
         self.settings(json.dumps({"general": {"sessionRetention": told}, "security": AUTH}))
 
     def threats(self) -> dict[str, Threat]:
-        return {threat.source.path.name: threat for threat in retention(self.home)}
+        return {threat.source.path.name: threat for threat in find_threats(self.home)}
 
     def due(self) -> set[str]:
         """Return the names of the files that would be deleted by now."""
@@ -218,8 +218,8 @@ def test_a_ghost_draws_the_real_file_along(den: Den) -> None:
     real = den.write("aaaaaaa6", 3, asked(), answered())
     ghost = den.write("aaaaaaa6", 2)
     found = den.threats()
-    assert (found[ghost].reason, found[ghost].at, found[ghost].beside) == ("empty", None, None)
-    assert (found[real].reason, found[real].at, found[real].beside) == ("empty", None, den.chats / ghost)
+    assert (found[ghost].reason, found[ghost].at, found[ghost].cause) == ("empty", None, None)
+    assert (found[real].reason, found[real].at, found[real].cause) == ("empty", None, den.chats / ghost)
 
 
 def test_folders_named_by_a_hash_are_left_alone(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_folders_named_by_a_hash_are_left_alone(tmp_path: Path) -> None:
 )
 def test_settings_are_understood_as_the_cli_does(den: Den, text: str, seconds: float | None) -> None:
     den.settings(text)
-    found = limit(den.home)
+    found = read_retention_limit(den.home)
     assert (found.seconds, found.problems) == (seconds, ())
 
 
@@ -274,7 +274,7 @@ def test_settings_are_understood_as_the_cli_does(den: Den, text: str, seconds: f
 def test_broken_settings_mean_the_usual_rules_and_a_problem(den: Den, text: str) -> None:
     den.write("aaaaaaa1", 60, asked(), answered())
     den.settings(text)
-    found = limit(den.home)
+    found = read_retention_limit(den.home)
     if text == "/*":  # nothing but a comment: no settings
         assert found.problems == ()
     else:
@@ -286,7 +286,7 @@ def test_broken_settings_mean_the_usual_rules_and_a_problem(den: Den, text: str)
 def test_huge_numbers_do_not_overflow(den: Den) -> None:
     den.write("aaaaaaa1", 60, asked(), answered())
     den.retain(maxAge="999999999999999999d", maxCount=1e300)
-    assert rules(den.home).is_on
+    assert read_retention_rules(den.home).is_on
     assert den.due() == set()
 
 
@@ -294,5 +294,5 @@ def test_no_home_means_no_threat(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x", encoding="utf-8")
     for path in (tmp_path / "nothing", tmp_path / "file"):
         home = AgentHome(path, path / "tmp")
-        assert list(retention(home)) == []
-        assert limit(home).seconds == 30 * DAY
+        assert list(find_threats(home)) == []
+        assert read_retention_limit(home).seconds == 30 * DAY

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.agents.gemini.restore_plan import slug_of, slugified
+from retold.agents.gemini.restore import find_slug, slugify
 from retold.agents.protocol import AgentHome
 from support.real_gemini import RealCli, install_oracle
 
@@ -90,7 +90,7 @@ def test_a_project_has_the_folder_that_the_cli_finds(
     home = tmp_path / ".gemini"
     home.mkdir()
     made(home)
-    ours = slug_of(AgentHome(home, home / "tmp"), ROOT)
+    ours = find_slug(AgentHome(home, home / "tmp"), ROOT)
     assert ours == _asked(core, home)  # last, because the CLI writes down what it finds
 
 
@@ -128,4 +128,4 @@ def _asked(core: Path, home: Path) -> str:
     ],
 )
 def test_a_name_is_made_of_small_letters_digits_and_hyphens(name: str, slug: str) -> None:
-    assert slugified(name) == slug
+    assert slugify(name) == slug

@@ -11,14 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retold.agents import gemini
-from retold.agents.gemini.context import Notes, Setting
-from retold.agents.gemini.normalise import answer, careful_answer
-from retold.agents.gemini.replay import as_state
-from retold.agents.gemini.session import Recorded
-from retold.agents.gemini.state import Plain
+from retold.agents.gemini.messages import normalise_answer, normalise_unusual_answer
+from retold.agents.gemini.replay import to_state
+from retold.agents.gemini.state import CleanDocument, Notes, RecordContext, Transcript
 from retold.agents.protocol import Source
 from retold.model.problem import Problem
-from retold.model.serialization import as_builtins
+from retold.model.serialization import to_builtins
 from retold.model.session import Message
 
 pytestmark = pytest.mark.slow
@@ -78,9 +76,9 @@ answers = st.fixed_dictionaries(
 
 
 def both_ways(made: Record) -> Iterator[tuple[Message, list[Problem], int]]:
-    for way in (answer, careful_answer):
+    for way in (normalise_answer, normalise_unusual_answer):
         notes = Notes("file")
-        yield way(made, "live", Setting(notes, "s", "gemini:s")), notes.problems, notes.opaque
+        yield way(made, "live", RecordContext(notes, "s", "gemini:s")), notes.problems, notes.opaque
 
 
 @settings(max_examples=1500, deadline=None)
@@ -106,8 +104,8 @@ def recorded_answers(file: Path) -> Iterator[Record]:
         return
     found = gemini.read(Source(file))
     for reading in () if isinstance(found, Problem) else found:
-        if isinstance(reading.state, Recorded):
-            for versions in as_state(reading.state.state).ever.values():
+        if isinstance(reading.state, Transcript):
+            for versions in to_state(reading.state.state).versions.values():
                 yield from (
                     made for made, _ in versions if isinstance(made, dict) and made.get("type") == "gemini"
                 )
@@ -137,13 +135,13 @@ def test_every_usual_file_of_the_corpus_is_the_same_read_carefully(shared: Path)
 def both_files_agree(file: Path) -> bool:
     """Assert that a file read the usual way, if it is, is what the careful way makes of it; tell whether it is."""
     found = gemini.read(Source(file))
-    if isinstance(found, Problem) or not isinstance(found[0].state, Recorded):
+    if isinstance(found, Problem) or not isinstance(found[0].state, Transcript):
         return False
     (reading,) = found
-    if not isinstance(reading.state.state, Plain):
+    if not isinstance(reading.state.state, CleanDocument):
         return False
-    state = msgspec.structs.replace(reading.state, state=as_state(reading.state.state))
+    state = msgspec.structs.replace(reading.state, state=to_state(reading.state.state))
     careful = msgspec.structs.replace(reading, state=state)
     for view in ("full", "active"):
-        assert as_builtins(gemini.join([reading], view)) == as_builtins(gemini.join([careful], view)), file
+        assert to_builtins(gemini.join([reading], view)) == to_builtins(gemini.join([careful], view)), file
     return True

@@ -1,69 +1,42 @@
 """Claude Code: the transcripts that its versions from 1.0 to 2.1 keep of sessions and their subagents."""
 
-from retold.agents import load_lazily
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+from retold.agents.protocol import load_lazily
+
 if TYPE_CHECKING:
-    from retold.agents.claude.discovery import clues, cluster_of, find, home_in, homes, remains
+    from retold.agents.claude.discovery import (
+        cluster_of,
+        find_clues,
+        find_home,
+        find_homes,
+        find_leftovers,
+        find_sources,
+        read_retention_limit,
+    )
     from retold.agents.claude.integration import (
-        connect_plan,
-        ghosts,
-        hook_plan,
-        limit,
-        restore,
-        resume,
-        retention,
+        find_ghosts,
+        find_threats,
+        plan_connection,
+        plan_hooks,
+        plan_restore,
+        resume_command,
     )
     from retold.agents.claude.reader import read
-    from retold.agents.claude.session import group, join, log_folder, relate
+    from retold.agents.claude.session import group_key, join, log_folder, relate
 
 NAME = "claude"
 PROGRAM, PACKAGE = "claude", "@anthropic-ai/claude-code"
-
 __all__ = [
-    "NAME",
-    "PACKAGE",
-    "PROGRAM",
-    "clues",
-    "cluster_of",
-    "connect_plan",
-    "find",
-    "ghosts",
-    "group",
-    "home_in",
-    "homes",
-    "hook_plan",
-    "join",
-    "limit",
-    "log_folder",
-    "read",
-    "relate",
-    "remains",
-    "restore",
-    "resume",
-    "retention",
-]
-
+    "NAME", "PACKAGE", "PROGRAM", "cluster_of", "find_clues", "find_ghosts", "find_home", "find_homes",
+    "find_leftovers", "find_sources", "find_threats", "group_key", "join", "log_folder",
+    "plan_connection", "plan_hooks", "plan_restore", "read", "read_retention_limit", "relate",
+    "resume_command",
+]  # fmt: skip
 __getattr__ = load_lazily(
     __name__,
-    {
-        "cluster_of": "discovery",
-        "clues": "discovery",
-        "connect_plan": "integration",
-        "find": "discovery",
-        "ghosts": "integration",
-        "group": "session",
-        "home_in": "discovery",
-        "homes": "discovery",
-        "hook_plan": "integration",
-        "join": "session",
-        "limit": "integration",
-        "log_folder": "session",
-        "read": "reader",
-        "relate": "session",
-        "remains": "discovery",
-        "restore": "integration",
-        "resume": "integration",
-        "retention": "integration",
-    },
+    discovery="cluster_of find_clues find_home find_homes find_leftovers find_sources read_retention_limit",
+    integration="find_ghosts find_threats plan_connection plan_hooks plan_restore resume_command",
+    reader="read",
+    session="group_key join log_folder relate",
 )

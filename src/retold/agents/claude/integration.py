@@ -1,15 +1,20 @@
-"""How Claude Code is told to ask retold: a plugin in the folder of the user's skills, and a permission.
+"""Connects Claude Code with retold by a plugin among the user's skills and a permission; restores and expires transcripts.
 
-Run with 2.1.325. A folder in `skills` with a manifest in it is a plugin that is loaded without a marketplace, without
-being installed and without being asked for; `plugin init` of that version puts new ones there. Its tools are asked about,
-and so refused in a headless run, unless the user's settings allow them.
+Run with 2.1.325. Claude Code loads a folder in `skills` with a manifest as a plugin, without a marketplace, installation or
+question; `plugin init` of that version puts new plugins there. It asks before it uses a plugin's tools, and so refuses them
+in a headless run, unless the user's settings allow them.
 """
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from retold.agents.claude.discovery import LONGEST, find, project_folder
+from retold.agents.claude.discovery import (
+    LONGEST_NAME,
+    find_sources,
+    project_folder_name,
+    read_retention_limit,
+)
 from retold.agents.protocol import (
     NAME,
     AgentConnection,
@@ -18,40 +23,39 @@ from retold.agents.protocol import (
     Ghost,
     HookCall,
     HookPlan,
-    Limit,
-    ListItem,
-    Lost,
+    LostSession,
     OwnFile,
-    Restored,
-    RestoreRefused,
+    RestoreAdditions,
+    RestoreRefusal,
+    SettingsListItem,
     Source,
     Target,
     Threat,
-    as_json,
-    signature,
+    format_json,
+    format_signature,
 )
-from retold.agents.restore_files import verbatim
-from retold.model.problem import Problem, problem
-from retold.reading.diagnostics import shifted
-from retold.reading.disk import modified_at, open_file, printable, read_settings
+from retold.agents.restore_files import plan_same_files
+from retold.model.problem import Problem
+from retold.reading.diagnostics import shift_time
+from retold.reading.disk import open_file, time_from_ns
 
-WRITTEN = signature("claude")
-TOOLS = f"mcp__plugin_{NAME}_{NAME}"
-"""What the names of its tools begin with; as a permission, all of them."""
-FRONT = ('argument-hint: "[what]"', f"allowed-tools: {TOOLS}")
+SIGNATURE = format_signature("claude")
+TOOL_PREFIX = f"mcp__plugin_{NAME}_{NAME}"
+"""The start of the names of the plugin's tools; as a permission it covers all of them."""
+SKILL_FRONT_MATTER = ('argument-hint: "[what]"', f"allowed-tools: {TOOL_PREFIX}")
 
 
-def connect_plan(home: AgentHome, connection: AgentConnection) -> ConnectPlan:
+def plan_connection(home: AgentHome, connection: AgentConnection) -> ConnectPlan:
     """Return the plugin and the permission."""
     folder = home.path / "skills" / NAME
     texts = {
-        ".claude-plugin/plugin.json": as_json(_manifest(connection)),
-        "skills/recall/SKILL.md": connection.guide.skill(WRITTEN, FRONT, "$ARGUMENTS"),
+        ".claude-plugin/plugin.json": format_json(_manifest(connection)),
+        "skills/recall/SKILL.md": connection.guide.skill(SIGNATURE, SKILL_FRONT_MATTER, "$ARGUMENTS"),
     }
     if connection.hooks is not None:
-        texts["hooks/hooks.json"] = as_json(connection.hooks)
+        texts["hooks/hooks.json"] = format_json(connection.hooks)
     files = tuple(OwnFile(folder / path, text) for path, text in texts.items())
-    allowed = ListItem(home.path / "settings.json", ("permissions", "allow"), TOOLS)
+    allowed = SettingsListItem(home.path / "settings.json", ("permissions", "allow"), TOOL_PREFIX)
     return ConnectPlan(folder, files, (allowed,), "/recall", is_trust_needed=False)
 
 
@@ -60,75 +64,61 @@ def _manifest(connection: AgentConnection) -> dict[str, object]:
     return {
         "name": NAME,
         "version": server.version,
-        "description": f"{connection.guide.summary} {WRITTEN}",
+        "description": f"{connection.guide.summary} {SIGNATURE}",
         "author": {"name": NAME},
         "mcpServers": {NAME: server.entry},
     }
 
 
-EVENTS = ("SessionEnd", "Stop")
-PATIENCE = 30
-PLUGIN = ("skills", NAME, "hooks", "hooks.json")
-"""Where a plugin has its hooks."""
+HOOK_EVENTS = ("SessionEnd", "Stop")
+HOOK_TIMEOUT = 30
+HOOKS_FILE = ("skills", NAME, "hooks", "hooks.json")
+"""The hooks file of a plugin."""
 
 
-def hook_plan(home: AgentHome, call: HookCall) -> HookPlan | None:
-    """Return what has to stand in `settings.json`."""
-    hook = {"type": "command", "command": call.sh, "timeout": PATIENCE}
-    return HookPlan(home.path / "settings.json", EVENTS, {"hooks": [hook]}, home.path.joinpath(*PLUGIN))
+def plan_hooks(home: AgentHome, call: HookCall) -> HookPlan | None:
+    """Return the hooks for `settings.json`."""
+    hook = {"type": "command", "command": call.sh, "timeout": HOOK_TIMEOUT}
+    return HookPlan(
+        home.path / "settings.json", HOOK_EVENTS, {"hooks": [hook]}, home.path.joinpath(*HOOKS_FILE)
+    )
 
 
-def restore(lost: Lost, target: Target) -> Restored | RestoreRefused:
-    """Return the files that a home lacks, byte for byte; for another project, in the folder of that project."""
+def plan_restore(lost: LostSession, target: Target) -> RestoreAdditions | RestoreRefusal:
+    """Return the files that a home lacks, byte for byte; for another project, in that project's folder."""
     if target.root is None or target.root == lost.session.project.root:
-        return verbatim(lost, target)
-    folder = project_folder(target.root)
+        return plan_same_files(lost, target)
+    folder = project_folder_name(target.root)
     if folder is None:
-        return RestoreRefused(f"Claude Code hashes paths of more than {LONGEST} characters: {target.root}")
-    return verbatim(lost, target, lambda place: Path(folder, *place.parts[1:]))
+        return RestoreRefusal(
+            f"Claude Code hashes paths of more than {LONGEST_NAME} characters: {target.root}"
+        )
+    return plan_same_files(lost, target, lambda place: Path(folder, *place.parts[1:]))
 
 
-def resume(native_id: str) -> Sequence[str]:
-    """Return the command that goes on with a session."""
+def resume_command(native_id: str) -> Sequence[str]:
+    """Return the command that resumes a session."""
     return ("claude", "--resume", native_id)
 
 
-DAYS = 30
-_DAY = 86_400
-_LONGEST = 36_500
-
-
-def ghosts(home: AgentHome) -> Iterator[Ghost]:  # noqa: ARG001 - as every agent has it
-    """Yield nothing: Claude Code leaves no files without conversation beside those that have one."""
+def find_ghosts(home: AgentHome) -> Iterator[Ghost]:  # noqa: ARG001 - as every agent has it
+    """Yield nothing: Claude Code leaves no files without conversation."""
     return iter(())
 
 
-def limit(home: AgentHome) -> Limit:
-    """Return for how long a transcript is kept that nothing is added to."""
-    path = home.path / "settings.json"
-    found = read_settings(path, home.disk)
-    if isinstance(found, Problem):
-        return Limit(DAYS * _DAY, "written", problems=(found,))
-    days = found.get("cleanupPeriodDays", DAYS)
-    if type(days) not in (int, float) or days < 0:
-        odd = problem("unexpected-shape", "no number of days", printable(path), pointer="/cleanupPeriodDays")
-        return Limit(DAYS * _DAY, "written", problems=(odd,))
-    return Limit(min(days, _LONGEST) * _DAY, "written")
-
-
-def retention(home: AgentHome) -> Iterator[Threat]:
-    """Yield every transcript, with the time from which on it is too old."""
-    seconds = limit(home).seconds or 0
-    for source in find(home):
-        written_at = _written_at(source) if isinstance(source, Source) else None
+def find_threats(home: AgentHome) -> Iterator[Threat]:
+    """Yield every transcript with the time from which it is too old."""
+    seconds = read_retention_limit(home).seconds or 0
+    for source in find_sources(home):
+        written_at = _modified_at(source) if isinstance(source, Source) else None
         if isinstance(source, Source) and written_at is not None:
-            at = shifted(written_at, timedelta(seconds=seconds)) if seconds else None
+            at = shift_time(written_at, timedelta(seconds=seconds)) if seconds else None
             yield Threat(source, source.cluster, "expired", at)
 
 
-def _written_at(source: Source) -> datetime | None:
+def _modified_at(source: Source) -> datetime | None:
     file = open_file(source.path, source.disk)
     if isinstance(file, Problem):
         return None
     file.close()
-    return min(modified_at(file.modified_ns), datetime(2500, 1, 1, tzinfo=UTC))
+    return min(time_from_ns(file.modified_ns), datetime(2500, 1, 1, tzinfo=UTC))

@@ -1,6 +1,6 @@
-"""A line in the human's place: whose words it holds, and which results.
+"""Normalises blocks of messages, and lines of the user with their prompts and results.
 
-Human words also hide in refusals of a call and in answers to the model's questions.
+A person's words also occur in refusals of a call and in answers to the model's questions.
 Evidence: `docs/formats/claude.md`, section 6.
 """
 
@@ -10,49 +10,49 @@ from typing import Any
 import msgspec
 
 from retold.agents.claude.prompt_text import (
-    CONTINUED,
-    Said,
+    CONTINUATION_OPENING,
+    SplitPrompt,
+    context_kind,
     is_human,
     is_interruption,
-    machine_kind,
     rejection_words,
-    said,
+    split_prompt,
 )
 from retold.agents.claude.raw import (
     Block,
     ImageBlock,
     Record,
-    SaidLine,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
+    UserLine,
 )
 from retold.agents.claude.state import State
-from retold.agents.claude.tool_calls import tool_call
-from retold.agents.claude.tool_results import Result, answers, attachment, result
+from retold.agents.claude.tool_calls import make_tool_call
+from retold.agents.claude.tool_results import Result, answers, make_attachment, normalise_result
 from retold.model.session import Context, ContextKind, Event, EventKind, Opaque, Part, Text, Thinking
 from retold.reading.diagnostics import ReaderNotes
 
 
-def answer_part(block: Block | Any, notes: ReaderNotes) -> Part:
-    """Return what a block of the model's says."""
+def normalise_answer_block(block: Block | Any, notes: ReaderNotes) -> Part:
+    """Return the part of a block of the model."""
     if type(block) is ToolUseBlock:
-        return tool_call(block)
+        return make_tool_call(block)
     if type(block) is TextBlock:
         return Text(block.text)
     if type(block) is ThinkingBlock:
         return Thinking(None, block.thinking, None, block.signature)
-    return other_part(block, notes)
+    return normalise_other_block(block, notes)
 
 
-def other_part(block: Block | Any, notes: ReaderNotes) -> Part:
-    """Return what stands for something else than words."""
+def normalise_other_block(block: Block | Any, notes: ReaderNotes) -> Part:
+    """Return the part of a block that is no text."""
     match block:
         case ImageBlock(source):
-            return attachment(source)
+            return make_attachment(source)
         case {"type": "document", "source": dict(source)}:
-            return attachment(source)
+            return make_attachment(source)
         case {"type": "redacted_thinking", "data": str(data)}:
             return Thinking(None, "", None, data)
         case {"type": "text", "text": str(text)}:
@@ -63,61 +63,61 @@ def other_part(block: Block | Any, notes: ReaderNotes) -> Part:
             "name": str(tool),
             "input": dict(given),
         }:
-            return tool_call(ToolUseBlock(name, tool, given))
+            return make_tool_call(ToolUseBlock(name, tool, given))
         case ToolUseBlock():
-            return tool_call(block)
+            return make_tool_call(block)
         case {"type": str(kind), "tool_use_id": str(name)} if kind.endswith("_tool_result"):
             return Context("tool_result", None, name)
         case _:
-            notes.kept("unknown-part", _kind_of(block))
-            return Opaque(_plain(block))
+            notes.add_opaque("unknown-part", _block_type(block))
+            return Opaque(_as_recorded(block))
 
 
-def _kind_of(block: Any) -> str:
+def _block_type(block: Any) -> str:
     kind = block.get("type") if type(block) is dict else type(block).__name__
     return f"a block of type {kind}"
 
 
-def _plain(block: Any) -> Any:
-    """Return a block where nobody expects it as it stood in the file."""
+def _as_recorded(block: Any) -> Any:
+    """Return a block at an unexpected place as it is in the file."""
     return {"type": "thinking", "thinking": block.thinking} if isinstance(block, ThinkingBlock) else block
 
 
-def said_parts(content: str | list[Any], notes: ReaderNotes) -> Said:
-    """Return a person's words among the blocks of a line, and all there is; results are told by their calls."""
+def normalise_user_blocks(content: str | list[Any], notes: ReaderNotes) -> SplitPrompt:
+    """Return the person's words in the blocks of a line, and all parts; results are left to their calls."""
     if type(content) is str:
-        return said(content)
+        return split_prompt(content)
     words: list[str] = []
     parts: list[Part] = []
     for block in content:
         match block:
             case TextBlock(text) | {"type": "text", "text": str(text)} | str(text):
-                spoken, found = said(text)
+                spoken, found = split_prompt(text)
                 parts += found
                 words += [spoken] if spoken is not None else []
             case ToolResultBlock():
                 continue
             case _:
-                parts.append(other_part(block, notes))
+                parts.append(normalise_other_block(block, notes))
     return "\n".join(words) if words else None, parts
 
 
-def machine_parts(content: str | list[Any], kind: ContextKind | None, notes: ReaderNotes) -> list[Part]:
-    """Return what the agent wrote in a person's place."""
+def context_parts(content: str | list[Any], kind: ContextKind | None, notes: ReaderNotes) -> list[Part]:
+    """Return the parts of a text that the agent wrote in a person's place."""
     parts: list[Part] = []
     for block in [content] if type(content) is str else content:
         match block:
             case TextBlock(text) | {"type": "text", "text": str(text)} | str(text):
-                parts.append(Context(kind or machine_kind(text), text))
+                parts.append(Context(kind or context_kind(text), text))
             case ToolResultBlock():
                 continue
             case _:
-                parts.append(other_part(block, notes))
+                parts.append(normalise_other_block(block, notes))
     return parts
 
 
-class Spoken(msgspec.Struct, frozen=True):
-    """What a line holds: a message in parts, or an event with its text."""
+class LineContent(msgspec.Struct, frozen=True):
+    """The contents of a line: a message in parts, or an event with its text."""
 
     prompt: str | None = None
     parts: tuple[Part, ...] = ()
@@ -126,80 +126,82 @@ class Spoken(msgspec.Struct, frozen=True):
     text: str = ""
 
 
-def spoken(line: SaidLine, extra: Record, state: State, notes: ReaderNotes) -> Spoken:
-    """Return what a line in the human's place holds."""
+def normalise_user_line(line: UserLine, extra: Record, state: State, notes: ReaderNotes) -> LineContent:
+    """Return the contents of a user's line."""
     content = line.message.content
     if type(content) is list:
         blocks = [block for block in content if type(block) is ToolResultBlock]
         if len(blocks) == len(content) == 1:
-            return _result(blocks[0], line.tool_use_result, state)
+            return _single_result(blocks[0], line.tool_use_result, state)
         if blocks:
-            return _results(line, blocks, state, notes)
+            return _several_results(line, blocks, state, notes)
     text = _only_text(content)
     if is_interruption(text):
-        return Spoken(event="info", text=text)
-    if extra.get("isCompactSummary") is True or text.startswith(CONTINUED):
-        return _summary(line, text, state, notes)
+        return LineContent(event="info", text=text)
+    if extra.get("isCompactSummary") is True or text.startswith(CONTINUATION_OPENING):
+        return _compaction_summary(line, text, state, notes)
     if line.is_sidechain or state.agent_id is not None:
-        return Spoken(None, tuple(machine_parts(content, "task", notes)))
+        return LineContent(None, tuple(context_parts(content, "task", notes)))
     if line.is_meta or line.tool_use_result is not None or not is_human(extra):
-        return Spoken(None, tuple(machine_parts(content, _machine_kind(extra), notes)))
-    prompt, parts = said_parts(content, notes)
-    return Spoken(prompt, tuple(parts))
+        return LineContent(None, tuple(context_parts(content, _context_kind(extra), notes)))
+    prompt, parts = normalise_user_blocks(content, notes)
+    return LineContent(prompt, tuple(parts))
 
 
 def _only_text(content: str | list[Any]) -> str:
-    """Return the text of a line that is nothing but one."""
     if type(content) is str:
         return content
     return content[0].text if len(content) == 1 and type(content[0]) is TextBlock else ""
 
 
-def _machine_kind(extra: Record) -> ContextKind | None:
-    """Return what a machine's text is, where its words do not tell."""
+def _context_kind(extra: Record) -> ContextKind | None:
+    """Return the kind of the agent's text by the other fields of its line."""
     if "sourceToolUseID" in extra:
         return "skill"
     return "notification" if "origin" in extra else None
 
 
-def _summary(line: SaidLine, text: str, state: State, notes: ReaderNotes) -> Spoken:
-    """Return what a compaction left; builds that write no boundary before it have no other mark of one."""
+def _compaction_summary(line: UserLine, text: str, state: State, notes: ReaderNotes) -> LineContent:
+    """Return the summary after a compaction; it is the only mark of one in builds that write no boundary before it."""
     place = state.places.get(line.parent_uuid or "")
     boundary = None if place is None else state.nodes[place].entry
     is_marked = isinstance(boundary, Event) and boundary.kind == "compaction"
     if is_marked or not text:
-        return Spoken(None, tuple(machine_parts(line.message.content, "snapshot", notes)))
-    return Spoken(event="compaction", text=text)
+        return LineContent(None, tuple(context_parts(line.message.content, "snapshot", notes)))
+    return LineContent(event="compaction", text=text)
 
 
-def _result(block: ToolResultBlock, twin: Any, state: State) -> Spoken:
-    """Return the one result on a line, as nearly all have them."""
-    name, found = block.tool_use_id, result(block.content, block.is_error, twin)
-    words = rejection_words(found.text) if found.text is not None else None
+def _single_result(block: ToolResultBlock, twin: Any, state: State) -> LineContent:
+    name, result = block.tool_use_id, normalise_result(block.content, block.is_error, twin)
+    words = rejection_words(result.text) if result.text is not None else None
     if type(twin) is dict and "answers" in twin:
         words = "\n".join(filter(None, (words, answers(twin)))) or None
-    return Spoken(words, (_part(name, found, state),), ((name, found),))
+    return LineContent(words, (_result_part(name, result, state),), ((name, result),))
 
 
-def _part(name: str, found: Result, state: State, before: int = 0) -> Part:
-    """Return what stands for a result: its text, unless the call has it."""
+def _result_part(name: str, result: Result, state: State, before: int = 0) -> Part:
+    """Return the part at the place of a result: its text, unless the call has it."""
     if name in state.calls and state.has_room(name, before):
-        return Context("tool_result", None, name, found.is_error)
-    return Context("tool_result", found.text, name, found.is_error, found.attachments)
+        return Context("tool_result", None, name, result.is_error)
+    return Context("tool_result", result.text, name, result.is_error, result.attachments)
 
 
-def _results(line: SaidLine, blocks: list[ToolResultBlock], state: State, notes: ReaderNotes) -> Spoken:
+def _several_results(
+    line: UserLine, blocks: list[ToolResultBlock], state: State, notes: ReaderNotes
+) -> LineContent:
     """Return the results on a line; its one twin belongs to its one result."""
     twin = line.tool_use_result if len(blocks) == 1 else None
-    results = tuple([(block.tool_use_id, result(block.content, block.is_error, twin)) for block in blocks])
-    met = Counter[str]()
+    results = tuple(
+        [(block.tool_use_id, normalise_result(block.content, block.is_error, twin)) for block in blocks]
+    )
+    counts = Counter[str]()
     parts: list[Part] = []
     for name, found in results:
-        parts.append(_part(name, found, state, met[name]))
-        met[name] += 1
+        parts.append(_result_part(name, found, state, counts[name]))
+        counts[name] += 1
     words = [rejection_words(found.text or "") for _, found in results]
     words.append(answers(twin))
     if len(line.message.content) > len(blocks):
-        typed, beside = said_parts(line.message.content, notes)
+        typed, beside = normalise_user_blocks(line.message.content, notes)
         parts, words = [*parts, *beside], [*words, typed]
-    return Spoken("\n".join(filter(None, words)) or None, tuple(parts), results)
+    return LineContent("\n".join(filter(None, words)) or None, tuple(parts), results)

@@ -1,4 +1,4 @@
-"""A replayed transcript to a draft of its session, or of one of the subagents that older versions kept in it."""
+"""Makes the Session of a transcript, or of a subagent within it; merges copies and resolves fates."""
 
 from bisect import bisect_left, insort
 from collections import Counter
@@ -6,15 +6,16 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
+from msgspec.structs import replace
 
 from retold.agents.claude.discovery import is_session_id
 from retold.agents.claude.raw import Record
-from retold.agents.claude.state import MAIN, Node, Preserved, State
+from retold.agents.claude.state import MAIN, Node, PreservedLines, State
 from retold.agents.claude.tool_calls import STARTS_AGENT
 from retold.agents.protocol import Reading, source_file
-from retold.model.builder import Draft, assembled, estimated
+from retold.model.builder import Draft, assemble_session, estimate_usage, status_after
 from retold.model.problem import Problem, problem
-from retold.model.serialization import room_for_depth
+from retold.model.serialization import allow_deep_values
 from retold.model.session import (
     Attachment,
     Context,
@@ -29,30 +30,86 @@ from retold.model.session import (
     View,
     root_hash,
 )
-from retold.reading.jsonl import START, FileMark
+from retold.reading.jsonl import FILE_START, FileMark
 
-BRIDGED = timedelta(seconds=5)
-"""How much older a line may be for another to go on from it whose own parent is lost."""
-_LOOKED_AT = 64
-"""How many lines are looked at for one to go on from."""
+LARGEST_GAP = timedelta(seconds=5)
+"""The largest age difference to a line that replaces a lost parent."""
+_LOOK_BACK = 64
+"""How many lines are considered in place of a lost parent."""
 
 
-def became(state: State) -> tuple[list[int], list[Fate]]:
-    """Return where the lines stand that would be loaded, in their order then, and the fate of every line."""
-    parents = _parents(state)
-    path = _path(parents, _leaf(state, parents))
-    live = _with_preserved(state, sorted({*path, *_recovered(state, path)}), path)
-    kept, root = set(live), path[-1] if path else 0
-    heads = _branches(parents, kept)
-    left = _left_by_a_human(state.nodes, heads)
+def group_key(reading: Reading) -> str | None:
+    """Return a key of the ids of session and subagent. An id that is no UUID may name many sessions; the file's folder is added to it."""
+    found: Transcript = reading.state
+    name = f"{found.state.session_id}:{found.agent_id or ''}"
+    return name if is_session_id(found.state.session_id) else f"{reading.source.path.parent}:{name}"
+
+
+def log_folder(_reading: Reading) -> str | None:
+    """Return None: no log of prompts is read."""
+    return None
+
+
+def join(readings: Sequence[Reading], view: View = "full") -> Session:
+    """Return the Session of all readings of one conversation."""
+    ordered = sorted(readings, key=lambda reading: reading.source.display_path)
+    with allow_deep_values():
+        found = ordered[0].state if len(ordered) == 1 else merge_copies(ordered)
+        return assemble_session(make_draft(found, ordered), view)
+
+
+class Transcript(msgspec.Struct, frozen=True):
+    """A replayed transcript: its own conversation, or the chain of a subagent in it."""
+
+    state: State
+    chain: int = MAIN
+    is_first: bool = True
+    """Whether this conversation also has the side records and the problems of the file."""
+    line_end_state: State | None = None
+    """The state at the last line end: a file that has grown is read on from here."""
+    mark: FileMark = FILE_START
+    places: Sequence[int] = ()
+    """The places of its lines and of its side records."""
+
+    @property
+    def agent_id(self) -> str | None:
+        """The id of the subagent; 1.x has none, so the first line's id is used."""
+        if self.chain == MAIN:
+            return self.state.agent_id
+        return (self.state.nodes[self.chain].entry.id or str(self.chain))[:8]
+
+
+def places_by_chain(state: State) -> dict[int, list[int]]:
+    """Return the places of the lines of each chain with a message; the first chain also has the lines without one."""
+    chains: dict[int, list[int]] = {}
+    for place, node in enumerate(state.nodes):
+        chains.setdefault(node.chain, []).append(place)
+    spoken = {node.chain for node in state.nodes if isinstance(node.entry, Message)}
+    found = {chain: chains[chain] for chain in sorted(spoken)}
+    if found and MAIN not in found:
+        first = next(iter(found))
+        found[first] = sorted(
+            [*found[first], *(place for place in chains.get(MAIN, ()) if not state.nodes[place].is_chained)]
+        )
+    return found
+
+
+def resolve_fates(state: State) -> tuple[list[int], list[Fate]]:
+    """Return the places of the lines that would be loaded, in that order, and the fate of every line."""
+    parents = _find_parents(state)
+    path = _path_to_root(parents, _find_leaf(state, parents))
+    live = _move_preserved(state, sorted({*path, *_find_detached(state, path)}), path)
+    live_places, root = set(live), path[-1] if path else 0
+    heads = _branch_heads(parents, live_places)
+    left = _branches_with_prompts(state.nodes, heads)
     return live, [
-        _fate(state, place, is_kept=place in kept, is_before=place < root, is_left=head in left)
+        _fate(state, place, is_live=place in live_places, is_before=place < root, is_left=head in left)
         for place, head in enumerate(heads)
     ]
 
 
-def became_of_subagent(state: State, places: Sequence[int]) -> tuple[list[int], dict[int, Fate]]:
-    """Return the same for the lines of a subagent in a main file: all but those that later ones stand in place of."""
+def resolve_subagent_fates(state: State, places: Sequence[int]) -> tuple[list[int], dict[int, Fate]]:
+    """Return the same for the lines of a subagent in a main file: all lines that were not superseded are live."""
     fates: dict[int, Fate] = {
         place: "superseded" if _is_superseded(state, place) else "live" for place in places
     }
@@ -60,15 +117,15 @@ def became_of_subagent(state: State, places: Sequence[int]) -> tuple[list[int], 
 
 
 def _is_superseded(state: State, place: int) -> bool:
-    """Tell whether a line was retracted, or another line with its name stands in its place."""
+    """Return whether a line was retracted, or replaced by another line with its id."""
     node = state.nodes[place]
     name = node.entry.id if node.is_chained else None
-    return name is not None and (name in state.retracted or state.places[name] != place)
+    return name is not None and (name in state.retracted_ids or state.places[name] != place)
 
 
-def _fate(state: State, place: int, *, is_kept: bool, is_before: bool, is_left: bool) -> Fate:
+def _fate(state: State, place: int, *, is_live: bool, is_before: bool, is_left: bool) -> Fate:
     node = state.nodes[place]
-    if is_kept or node.chain != MAIN or not node.is_chained:
+    if is_live or node.chain != MAIN or not node.is_chained:
         return "live"
     if _is_superseded(state, place):
         return "superseded"
@@ -77,39 +134,39 @@ def _fate(state: State, place: int, *, is_kept: bool, is_before: bool, is_left: 
     return "rewound" if is_left or isinstance(node.entry, Message) else "live"
 
 
-def _parents(state: State) -> list[int | None]:
-    return [_parent(state, place) for place in range(len(state.nodes))]
+def _find_parents(state: State) -> list[int | None]:
+    return [_find_parent(state, place) for place in range(len(state.nodes))]
 
 
-def _parent(state: State, place: int) -> int | None:
-    """Return where the parent of a line stands; if it is lost, the newest line that is a little older."""
+def _find_parent(state: State, place: int) -> int | None:
+    """Return the place of a line's parent; if that is lost, of the newest slightly older line."""
     node = state.nodes[place]
     if node.parent is None:
         return None
     parent = state.places.get(node.parent)
     if parent is not None:
         return None if parent == place else parent
-    near = [
-        other for other in range(max(place - _LOOKED_AT, 0), place) if _is_just_before(state, other, place)
+    candidates = [
+        other for other in range(max(place - _LOOK_BACK, 0), place) if _is_just_before(state, other, place)
     ]
-    return max(near, key=lambda other: (str(state.nodes[other].entry.at), other), default=None)
+    return max(candidates, key=lambda other: (str(state.nodes[other].entry.at), other), default=None)
 
 
 def _is_just_before(state: State, other: int, place: int) -> bool:
     node, at, then = state.nodes[other], state.nodes[place].entry.at, state.nodes[other].entry.at
     if not node.is_chained or node.chain != MAIN or at is None or then is None:
         return False
-    return timedelta() <= at - then <= BRIDGED
+    return timedelta() <= at - then <= LARGEST_GAP
 
 
-def _leaf(state: State, parents: Sequence[int | None]) -> int | None:
-    """Return the line from which the conversation goes on: the last, unless it does not come from the one named."""
+def _find_leaf(state: State, parents: Sequence[int | None]) -> int | None:
+    """Return the line that the conversation continues from: the named one, or the last one if it descends from the named one."""
     named = state.places.get(state.leaf) if state.leaf is not None else None
     if state.is_leaf_explicit and (named is not None or state.leaf is None):
         return named
     places = range(len(state.nodes) - 1, -1, -1)
     last = next((place for place in places if _can_be_leaf(state, place)), None)
-    return last if named is None or named in _path(parents, last) else named
+    return last if named is None or named in _path_to_root(parents, last) else named
 
 
 def _can_be_leaf(state: State, place: int) -> bool:
@@ -117,8 +174,8 @@ def _can_be_leaf(state: State, place: int) -> bool:
     return node.chain == MAIN and node.is_chained and state.places.get(node.entry.id or "") == place
 
 
-def _path(parents: Sequence[int | None], leaf: int | None) -> list[int]:
-    """Return the lines from the leaf back to the root; a circle ends where it closes."""
+def _path_to_root(parents: Sequence[int | None], leaf: int | None) -> list[int]:
+    """Return the lines from the leaf back to the root; a cycle ends where it closes."""
     path: dict[int, None] = {}
     while leaf is not None and leaf not in path:
         path[leaf] = None
@@ -126,8 +183,8 @@ def _path(parents: Sequence[int | None], leaf: int | None) -> list[int]:
     return list(path)
 
 
-def _recovered(state: State, path: Sequence[int]) -> Iterator[int]:
-    """Yield the other blocks of the responses on the path, and the results of their calls, wherever they hang."""
+def _find_detached(state: State, path: Sequence[int]) -> Iterator[int]:
+    """Yield the other blocks of the responses on the path and the results of their calls, whatever their parents."""
     entries = [state.nodes[place].entry for place in path]
     responses = {entry.response for entry in entries if isinstance(entry, Message) and entry.response}
     blocks = [
@@ -146,44 +203,43 @@ def _parts(node: Node) -> Sequence[object]:
     return node.entry.parts if isinstance(node.entry, Message) else ()
 
 
-def _with_preserved(state: State, places: list[int], path: Sequence[int]) -> list[int]:
-    """Return the lines with those that a compaction left as they were, behind the summary that they are told with."""
+def _move_preserved(state: State, places: list[int], path: Sequence[int]) -> list[int]:
+    """Return the lines with those that a compaction preserved, behind its summary."""
     for place in path:
-        kept = state.preserved.get(state.nodes[place].entry.id or "")
-        if kept is not None:
-            names = kept.names or _segment(kept, state)
+        preserved = state.preserved.get(state.nodes[place].entry.id or "")
+        if preserved is not None:
+            names = preserved.names or _preserved_ids(preserved, state)
             moved = [state.places[name] for name in names if name in state.places]
-            apart, anchor = set(moved), state.places.get(kept.anchor)
+            apart, anchor = set(moved), state.places.get(preserved.anchor)
             rest = [other for other in places if other not in apart]
             behind = rest.index(anchor) + 1 if anchor in rest else 1
             return [*rest[:behind], *moved, *rest[behind:]]
     return places
 
 
-def _segment(kept: Preserved, state: State) -> list[str]:
-    """Return the lines from the last back to the first, in the order in which they were said."""
+def _preserved_ids(preserved: PreservedLines, state: State) -> list[str]:
+    """Return the preserved lines in order, found by following parents from the last to the first."""
     names: dict[str, None] = {}
-    name = kept.tail
+    name = preserved.tail
     while name is not None and name not in names:
         names[name] = None
         place = state.places.get(name)
-        name = None if place is None or name == kept.head else state.nodes[place].parent
+        name = None if place is None or name == preserved.head else state.nodes[place].parent
     return list(reversed(names))
 
 
-def _branches(parents: Sequence[int | None], kept: set[int]) -> list[int]:
-    """Return for each line the one that begins its branch: the first that is not kept, or a root of its own."""
+def _branch_heads(parents: Sequence[int | None], live: set[int]) -> list[int]:
+    """Return the head of each line's branch: its first line that is not live, or a root of its own."""
     heads: list[int] = []
     for place, parent in enumerate(parents):
-        if parent is None or parent in kept or parent >= place:
+        if parent is None or parent in live or parent >= place:
             heads.append(place)
         else:
             heads.append(heads[parent])
     return heads
 
 
-def _left_by_a_human(nodes: Sequence[Node], heads: Sequence[int]) -> set[int]:
-    """Return the branches in which a person speaks."""
+def _branches_with_prompts(nodes: Sequence[Node], heads: Sequence[int]) -> set[int]:
     return {
         head
         for node, head in zip(nodes, heads, strict=True)
@@ -191,48 +247,12 @@ def _left_by_a_human(nodes: Sequence[Node], heads: Sequence[int]) -> set[int]:
     }
 
 
-class Recorded(msgspec.Struct, frozen=True):
-    """A transcript, replayed: its own conversation, or the chain in it that is a subagent's."""
-
-    state: State
-    chain: int = MAIN
-    is_first: bool = True
-    """Whether this is the conversation that tells what stands beside it, and what went wrong."""
-    settled: State | None = None
-    """The state at the last line end: from here a file that has grown is read on."""
-    mark: FileMark = START
-    places: Sequence[int] = ()
-    """Where its lines stand, and what is told with them."""
-
-    @property
-    def agent_id(self) -> str | None:
-        """The id of the subagent whose conversation this is; 1.x gave it none but that of its first line."""
-        if self.chain == MAIN:
-            return self.state.agent_id
-        return (self.state.nodes[self.chain].entry.id or str(self.chain))[:8]
-
-
-def places_by_chain(state: State) -> dict[int, list[int]]:
-    """Return where the lines of each chain stand in which something was said; the first also tells what has no chain."""
-    chains: dict[int, list[int]] = {}
-    for place, node in enumerate(state.nodes):
-        chains.setdefault(node.chain, []).append(place)
-    spoken = {node.chain for node in state.nodes if isinstance(node.entry, Message)}
-    found = {chain: chains[chain] for chain in sorted(spoken)}
-    if found and MAIN not in found:
-        first = next(iter(found))
-        found[first] = sorted(
-            [*found[first], *(place for place in chains.get(MAIN, ()) if not state.nodes[place].is_chained)]
-        )
-    return found
-
-
-def session_draft(found: Recorded, readings: Sequence[Reading]) -> Draft:
+def make_draft(transcript: Transcript, readings: Sequence[Reading]) -> Draft:
     """Return the draft of a conversation."""
-    state, agent_id = found.state, found.agent_id
-    entries, active = _timelines(found)
+    state, agent_id = transcript.state, transcript.agent_id
+    entries, active = _make_timelines(transcript)
     full = tuple(entries.values())
-    started_at, ended_at = _span(full)
+    started_at, ended_at = _time_span(full)
     modified_at = min(reading.modified_at for reading in readings)
     session_key = f"claude:{state.session_id}"
     return Draft(
@@ -249,58 +269,58 @@ def session_draft(found: Recorded, readings: Sequence[Reading]) -> Draft:
         parent=session_key if agent_id else None,
         sources=tuple(source_file(reading) for reading in readings),
         coverage=Coverage(state.records, state.opaque),
-        problems=(*state.problems, *_orphans(state)) if found.is_first else (),
+        problems=(*state.problems, *_orphan_problems(state)) if transcript.is_first else (),
         extra=_extra(state),
         full=full,
         active=tuple([entries[place] for place in active]),
     )
 
 
-def _timelines(found: Recorded) -> tuple[dict[int, Entry], list[int]]:
-    """Return everything of one conversation, by where it stands, and the places of what would be loaded of it."""
-    state, owner = found.state, found.state.owner
-    live, fates = became(state) if found.chain == MAIN else became_of_subagent(state, found.places)
+def _make_timelines(transcript: Transcript) -> tuple[dict[int, Entry], list[int]]:
+    """Return all entries of a conversation by place, and the places of those that would be loaded."""
+    state, owner = transcript.state, transcript.state.owner
+    live, fates = (
+        resolve_fates(state) if transcript.chain == MAIN else resolve_subagent_fates(state, transcript.places)
+    )
     entries = {
-        place: _told(
-            state.nodes[place].entry,
-            fates[place],
-            is_own=state.nodes[place].session in (owner, None),
+        place: _with_fate(
+            state.nodes[place].entry, fates[place], is_own=state.nodes[place].session in (owner, None)
         )
-        for place in found.places
+        for place in transcript.places
     }
-    entries |= _orphans_whole(state, entries)
-    if found.chain in state.answered and found.chain not in state.billed:
-        entries = dict(zip(entries, estimated(tuple(entries.values()), state.session_id), strict=True))
+    entries |= _complete_orphans(state, entries)
+    if transcript.chain in state.answered_chains and transcript.chain not in state.billed_chains:
+        entries = dict(zip(entries, estimate_usage(tuple(entries.values()), state.session_id), strict=True))
     return entries, [place for place in live if place in entries and state.nodes[place].is_chained]
 
 
-def _orphans_whole(state: State, entries: dict[int, Entry]) -> dict[int, Entry]:
-    """Return the lines whose results found no call, with everything that else the call would tell."""
+def _complete_orphans(state: State, entries: dict[int, Entry]) -> dict[int, Entry]:
+    """Return the lines of results without a call, with the fields that the call would hold."""
     whole: dict[int, Entry] = {}
-    for place, result in state.early.values():
-        told = {"toolUseResult": result.twin, "content": result.rest}
-        beyond = {name: value for name, value in told.items() if value}
+    for place, result in state.early_results.values():
+        fields = {"toolUseResult": result.twin, "content": result.rest}
+        beyond = {name: value for name, value in fields.items() if value}
         if beyond and place in entries:
             entry = whole.get(place, entries[place])
-            whole[place] = msgspec.structs.replace(entry, extra=(entry.extra or {}) | beyond)
+            whole[place] = replace(entry, extra=(entry.extra or {}) | beyond)
     return whole
 
 
-def _told(entry: Entry, fate: Fate, *, is_own: bool) -> Entry:
+def _with_fate(entry: Entry, fate: Fate, *, is_own: bool) -> Entry:
     if fate == "live" and is_own:
         return entry
-    return msgspec.structs.replace(entry, fate=fate, own=is_own)
+    return replace(entry, fate=fate, own=is_own)
 
 
-def _span(entries: Sequence[Entry]) -> tuple[datetime | None, datetime | None]:
-    """Return when the first and the last thing happened; copies from another session only if there is nothing else."""
+def _time_span(entries: Sequence[Entry]) -> tuple[datetime | None, datetime | None]:
+    """Return the times of the first and the last entry; those of copies only if there are no others."""
     times = [entry.at for entry in entries if entry.at is not None and entry.own]
     times = times or [entry.at for entry in entries if entry.at is not None]
     return min(times, default=None), max(times, default=None)
 
 
 def _project(state: State) -> Project:
-    """Return where the session began: it may go on elsewhere, in a worktree; the folder's name leads nowhere."""
+    """Return the project in which the session began; it may go on in a worktree, and the folder's name gives no root."""
     root = next(iter(state.facts.get("cwd", ())), None)
     if root is None:
         return Project(None, state.origin.project_key, None, "none")
@@ -308,7 +328,7 @@ def _project(state: State) -> Project:
 
 
 def _title(state: State) -> str | None:
-    """Return the title: the human's own, the model's, or that of a summary of this very conversation."""
+    """Return the title: the user's, the model's, or that of a summary of this conversation."""
     summaries = [
         title
         for name, title in state.titles.items()
@@ -319,104 +339,99 @@ def _title(state: State) -> str | None:
 
 
 def _status(latest: Sequence[Node]) -> SessionStatus:
-    """The last that was said tells how it ended, or that it was broken off; other notices do not count."""
+    """Return how the session ended, by its last message, error or interruption."""
     ends = (
         node.entry
         for node in latest
         if node.is_stop or isinstance(node.entry, Message) or node.entry.kind == "error"
     )
-    last = next(ends, None)
-    if not isinstance(last, Message) or last.role != "assistant":
-        return "interrupted"
-    failed = any(isinstance(part, ToolCall) and part.status == "error" for part in last.parts)
-    return "failure" if failed else "success"
+    return status_after(next(ends, None))
 
 
-def _orphans(state: State) -> Iterator[Problem]:
-    for call_id in state.early:
+def _orphan_problems(state: State) -> Iterator[Problem]:
+    for call_id in state.early_results:
         yield problem("orphan-tool-result", f"no call {call_id}", state.path)
 
 
 def _extra(state: State) -> Record:
-    """Return what the lines say about the session, the words of the file for names."""
     return {name: list(values) for name, values in state.facts.items()}
 
 
-def merged(readings: Sequence[Reading]) -> Recorded:
-    """Return the copy that says most, with what only others say, in the order of time.
+def merge_copies(readings: Sequence[Reading]) -> Transcript:
+    """Return the richest copy with the lines that only others have, in the order of time.
 
-    A transcript only grows, so that one copy is nearly always the beginning of another. A line that says something else in
-    another copy has two versions: the one in the file that was modified last stands, and the other is superseded.
+    A transcript only grows, so that one copy is nearly always the start of another. A line that differs in another copy has two
+    versions: that of the file modified last counts, the other is superseded.
     """
-    # Subagents in one file whose ids begin alike are several readings with one state.
+    # Subagents in one file whose ids have the same beginning are several readings with one state.
     distinct = dict[int, Reading]()
     for reading in readings:
         distinct.setdefault(id(reading.state.state), reading)
     first, *others = sorted(
         distinct.values(), key=lambda one: (-len(one.state.state.nodes), one.state.state.path)
     )
-    found: Recorded = first.state
-    state = found.state.copied()
-    whole = _Whole(state)
+    found: Transcript = first.state
+    state = found.state.copy()
+    whole = _CopyMerger(state)
     is_more = [
         whole.add(other.state.state, is_newer=other.modified_at > first.modified_at) for other in others
     ]
     if not any(is_more):
-        return msgspec.structs.replace(found, state=state)
-    places = _put_in_order(state)
+        return replace(found, state=state)
+    places = _sort_by_time(state)
     chain = found.chain if found.chain == MAIN else places[found.chain]
-    return msgspec.structs.replace(found, state=state, chain=chain, places=places_by_chain(state)[chain])
+    return replace(found, state=state, chain=chain, places=places_by_chain(state)[chain])
 
 
-class _Whole:
-    """One copy, and what was added to it from others; what it says is looked through once, however many there are."""
+class _CopyMerger:
+    """A copy to which the lines of others are added; its words are indexed once for all of them."""
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._unnamed = {msgspec.json.encode(node.entry) for node in state.nodes if not node.is_chained}
         self._requests = Counter(_request(node.entry) for node in state.nodes)
-        """How many lines tell each request, and how many none."""
+        """The number of lines with each request."""
         self._superseded: dict[str | None, list[str]] = {}
-        """What superseded versions of lines say, by the ids of the lines, in the order of the texts."""
+        """The words of superseded versions of lines by the lines' ids, sorted."""
         for place, node in enumerate(state.nodes):
             if node.is_chained and state.places.get(node.entry.id or "", place) != place:
                 self._supersede(node.entry)
 
     def add(self, other: State, *, is_newer: bool) -> bool:
-        """Add the lines and the versions of lines that only another copy has; tell whether there were any."""
+        """Add the lines and the versions of lines that only another copy has; return whether there were any."""
         state = self._state
-        state.problems += [told for told in other.problems if told not in state.problems]
+        state.problems += [one for one in other.problems if one not in state.problems]
         state.titles = other.titles | state.titles
         chains, added, versions = {MAIN: MAIN}, dict[int, int](), list[tuple[int, Node]]()
         for place, node in enumerate(other.nodes):
             known = state.places.get(node.entry.id or "") if node.is_chained else None
             if place == node.chain:
                 chains[place] = len(state.nodes) if known is None else state.nodes[known].chain
-            made = msgspec.structs.replace(node, chain=chains.get(node.chain, MAIN))
+            copied = replace(node, chain=chains.get(node.chain, MAIN))
             if known is None and (node.is_chained or msgspec.json.encode(node.entry) not in self._unnamed):
-                added[place] = state.add(made)
+                added[place] = state.add(copied)
             elif known is not None and not self._is_held(node.entry, state.nodes[known].entry):
-                versions.append((known, made))
+                versions.append((known, copied))
         for place in added.values():
             self._note(state.nodes[place])
         self._add_versions(versions, is_newer=is_newer)
         for call, places in other.results.items():
             new = tuple(added[place] for place in places if place in added)
             state.results[call] = (*state.results.get(call, ()), *new)
-        state.answered |= {chains[chain] for chain in other.answered}
-        state.billed |= {chains[chain] for chain in other.billed}
+        state.answered_chains |= {chains[chain] for chain in other.answered_chains}
+        state.billed_chains |= {chains[chain] for chain in other.billed_chains}
         calls = {call: added[place] for call, place in other.calls.items() if place in added}
         state.calls = calls | state.calls
         return bool(added or versions)
 
     def _note(self, node: Node) -> None:
-        """Take note of a line that was added."""
+        """Index a line that was added."""
         if not node.is_chained:
             self._unnamed.add(msgspec.json.encode(node.entry))
         self._requests[_request(node.entry)] += 1
 
     def _add_versions(self, versions: Sequence[tuple[int, Node]], *, is_newer: bool) -> None:
-        """Add other versions of known lines; a request that another line tells is not told by a superseded one."""
+        """Add other versions of known lines; a superseded version has no request that another line has."""
         nodes = self._state.nodes
         start = len(nodes)
         for known, node in versions:
@@ -429,7 +444,7 @@ class _Whole:
             entry = nodes[place].entry
             request = _request(entry)
             if isinstance(entry, Message) and request is not None and self._requests[request] > 0:
-                self._state.put(place, msgspec.structs.replace(entry, usage=None))
+                self._state.replace_entry(place, replace(entry, usage=None))
             else:
                 self._requests[request] += 1
             self._supersede(entry)
@@ -440,18 +455,18 @@ class _Whole:
             insort(known, word)
 
     def _is_held(self, entry: Entry, known: Entry) -> bool:
-        """Tell whether a known line and its superseded versions say all that another version says, or more of the same."""
+        """Return whether a known line with its superseded versions holds all of another version, or more."""
         if entry == known:
             return True
         held, superseded = tuple(_words(known)), self._superseded.get(entry.id, ())
         return all(
-            any(text.startswith(word) for text in held) or _begins_one(word, superseded)
+            any(text.startswith(word) for text in held) or _is_prefix_of_any(word, superseded)
             for word in _words(entry)
         )
 
 
-def _begins_one(word: str, ordered: Sequence[str]) -> bool:
-    """Tell whether a word is the beginning of one of some texts in their order."""
+def _is_prefix_of_any(word: str, ordered: Sequence[str]) -> bool:
+    """Return whether a text is the beginning of one of the sorted texts."""
     place = bisect_left(ordered, word)
     return place < len(ordered) and ordered[place].startswith(word)
 
@@ -461,7 +476,6 @@ def _request(entry: Entry) -> str | None:
 
 
 def _words(entry: Entry) -> Iterator[str]:
-    """Yield what an entry says, what its calls were given and gave back, and its pictures."""
     if not isinstance(entry, Message):
         yield entry.text
         return
@@ -476,84 +490,64 @@ def _words(entry: Entry) -> Iterator[str]:
             yield text
 
 
-def _put_in_order(state: State) -> dict[int, int]:
-    """Put the lines of several copies in the order of time; return where each of them stands now."""
+def _sort_by_time(state: State) -> dict[int, int]:
+    """Sort the lines of several copies by time; return the new place of each."""
     times = list(_times(state.nodes))
     order = sorted(range(len(times)), key=lambda place: (times[place] is not None, times[place], place))
     now = {place: where for where, place in enumerate(order)}
     state.nodes = [
-        msgspec.structs.replace(state.nodes[place], chain=now.get(state.nodes[place].chain, MAIN))
-        for place in order
+        replace(state.nodes[place], chain=now.get(state.nodes[place].chain, MAIN)) for place in order
     ]
-    state.answered = {now.get(chain, MAIN) for chain in state.answered}
-    state.billed = {now.get(chain, MAIN) for chain in state.billed}
+    state.answered_chains = {now.get(chain, MAIN) for chain in state.answered_chains}
+    state.billed_chains = {now.get(chain, MAIN) for chain in state.billed_chains}
     state.places = {name: now[place] for name, place in state.places.items()}
     state.calls = {call: now[place] for call, place in state.calls.items()}
-    state.early = {call: (now[place], result) for call, (place, result) in state.early.items()}
+    state.early_results = {
+        call: (now[place], result) for call, (place, result) in state.early_results.items()
+    }
     state.results = {call: tuple(now[place] for place in places) for call, places in state.results.items()}
     return now
 
 
 def _times(nodes: Sequence[Node]) -> list[datetime | None]:
-    """Return the time of each line; where none is recorded, that of the one before it."""
+    """Return the time of each line; without a time, that of the line before."""
     times: list[datetime | None] = []
     for node in nodes:
         times.append(node.entry.at or (times[-1] if times else None))
     return times
 
 
-def group(reading: Reading) -> str | None:
-    """Return what all readings of one conversation share: the session's id, and the subagent's.
-
-    An id that is no UUID may name many sessions; then the place of the file tells them apart.
-    """
-    found: Recorded = reading.state
-    name = f"{found.state.session_id}:{found.agent_id or ''}"
-    return name if is_session_id(found.state.session_id) else f"{reading.source.path.parent}:{name}"
-
-
-def log_folder(_reading: Reading) -> str | None:
-    """Return no folder: no log of prompts is read."""
-    return None
-
-
-def join(readings: Sequence[Reading], view: View = "full") -> Session:
-    """Return the Session of all readings of one conversation."""
-    ordered = sorted(readings, key=lambda reading: reading.source.shown)
-    with room_for_depth():
-        found = ordered[0].state if len(ordered) == 1 else merged(ordered)
-        return assembled(session_draft(found, ordered), view)
-
-
-Waiting = dict[str | None, list[Session]]
+ChildrenByTask = dict[str | None, list[Session]]
 
 
 def relate(sessions: Sequence[Session]) -> Sequence[Session]:
-    """Return the sessions of one cluster with parents and children named."""
-    return [_as_parent(session, sessions) if session.kind == "main" else session for session in sessions]
+    """Return the sessions of one cluster with parents and children linked."""
+    return [_link_children(session, sessions) if session.kind == "main" else session for session in sessions]
 
 
-def _as_parent(session: Session, sessions: Sequence[Session]) -> Session:
-    """Return a session with its children named, and each of them by the call that started it."""
+def _link_children(session: Session, sessions: Sequence[Session]) -> Session:
+    """Return a session with its children, each linked to the call that started it."""
     found = sorted(
         (child for child in sessions if child.parent == session.key),
         key=lambda child: (str(child.started_at), child.key),
     )
-    named = set(_named(session))
-    waiting = _by_task([child for child in found if child.key not in named])
-    timeline = tuple(_linked(entry, waiting) for entry in session.timeline) if waiting else session.timeline
-    return msgspec.structs.replace(session, children=tuple(child.key for child in found), timeline=timeline)
+    named = set(_named_children(session))
+    waiting = _group_by_task([child for child in found if child.key not in named])
+    timeline = (
+        tuple(_link_calls(entry, waiting) for entry in session.timeline) if waiting else session.timeline
+    )
+    return replace(session, children=tuple(child.key for child in found), timeline=timeline)
 
 
-def _named(session: Session) -> Iterator[str]:
+def _named_children(session: Session) -> Iterator[str]:
     messages = (entry for entry in session.timeline if isinstance(entry, Message))
     parts = (part for message in messages for part in message.parts)
     return (part.child for part in parts if isinstance(part, ToolCall) and part.child)
 
 
-def _by_task(children: Sequence[Session]) -> Waiting:
-    """Return the subagents that no call names, by what they were asked to do; the latest first."""
-    waiting: Waiting = {}
+def _group_by_task(children: Sequence[Session]) -> ChildrenByTask:
+    """Return the subagents that no call names, by their task; the latest first."""
+    waiting: ChildrenByTask = {}
     for child in reversed(children):
         waiting.setdefault(_task(child), []).append(child)
     return waiting
@@ -564,17 +558,17 @@ def _task(child: Session) -> str | None:
     return next((part.text for part in parts if isinstance(part, Context) and part.kind == "task"), None)
 
 
-def _linked(entry: Entry, waiting: Waiting) -> Entry:
-    """Give each call that started a subagent the first one with its prompt."""
+def _link_calls(entry: Entry, waiting: ChildrenByTask) -> Entry:
+    """Return an entry with each call that started a subagent linked to the first one with its prompt."""
     if not isinstance(entry, Message):
         return entry
-    parts = tuple(_with_child(part, waiting) if isinstance(part, ToolCall) else part for part in entry.parts)
-    return msgspec.structs.replace(entry, parts=parts)
+    parts = tuple(_link_call(part, waiting) if isinstance(part, ToolCall) else part for part in entry.parts)
+    return replace(entry, parts=parts)
 
 
-def _with_child(call: ToolCall, waiting: Waiting) -> ToolCall:
+def _link_call(call: ToolCall, waiting: ChildrenByTask) -> ToolCall:
     task = call.arguments.get("prompt")
     if call.child is not None or call.name not in STARTS_AGENT or type(task) is not str:
         return call
     children = waiting.get(task)
-    return msgspec.structs.replace(call, child=children.pop().key) if children else call
+    return replace(call, child=children.pop().key) if children else call

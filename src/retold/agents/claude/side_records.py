@@ -1,24 +1,32 @@
-"""Lines that are not said by anyone: notices of the system, injected context, titles, modes, checkpoints.
+"""Folds lines outside the conversation: notices of the system, injected context, titles, modes, checkpoints.
 
 `docs/formats/claude.md`, section 4, has the table of their types.
 """
 
 from typing import Any
 
-from retold.agents.claude.messages import said_parts
-from retold.agents.claude.prompt_text import is_human, said
-from retold.agents.claude.raw import Record, block
-from retold.agents.claude.state import FACTS, MAIN, Node, Preserved, State, delivered, operation
+from retold.agents.claude.messages import normalise_user_blocks
+from retold.agents.claude.prompt_text import is_human, split_prompt
+from retold.agents.claude.raw import Record, convert_block
+from retold.agents.claude.state import (
+    FACTS,
+    MAIN,
+    Node,
+    PreservedLines,
+    State,
+    fold_queue_operation,
+    remove_from_queue,
+)
 from retold.model.session import Attachment, Context, Entry, Event, EventKind, Message, Opaque
 from retold.reading.diagnostics import ReaderNotes
 
-TITLES = {
+TITLE_FIELDS = {
     "custom-title": "customTitle",
     "ai-title": "aiTitle",
     "agent-name": "agentName",
     "summary": "summary",
 }
-KNOWN = frozenset(
+STATE_TYPES = frozenset(
     ("progress", "file-history-snapshot", "file-history-delta", "permission-mode", "mode", "pr-link",
      "bridge-session", "worktree-state", "relocated", "frame-link", "agent-setting", "agent-color", "atis-latch",
      "tag", "content-replacement", "attribution-snapshot", "api-request", "api-request-shape", "api-request-blob",
@@ -26,54 +34,56 @@ KNOWN = frozenset(
      "fork-context-ref", "memory-mode", "repl-mode", "isolation-latch", "dev-mods")
 )  # fmt: skip
 _LEVELS: dict[Any, EventKind] = {"error": "error", "warning": "warning", "info": "info", "suggestion": "info"}
-_TOLD = frozenset(
+_KNOWN_KEYS = frozenset(
     ("uuid", "parentUuid", "isSidechain", "sessionId", "session_id", "timestamp", "version", "cwd", "gitBranch",
      "userType", "entrypoint", "slug", "agentId")
 )  # fmt: skip
-"""What the entry, its session or its place in the chain already tell."""
+"""Keys that the entry, its session or its place in the chain already hold."""
 _MENTIONS = ("file", "directory", "selected_lines_in_ide", "opened_file_in_ide", "compact_file_reference")
 
 
-def beside(record: Record, state: State, notes: ReaderNotes) -> bool:
-    """Fold a line in that stands beside the conversation; False if nobody knows its kind."""
+def fold_side_record(record: Record, state: State, notes: ReaderNotes) -> bool:
+    """Fold a side record; return False if its type is unknown."""
     kind = record["type"]
-    at = notes.time(record.get("timestamp"))
+    at = notes.parse_time(record.get("timestamp"))
     setting = tuple(record.get(fact) for fact in FACTS)
-    if setting != state.setting and any(setting):
-        state.note(setting)
+    if setting != state.last_facts and any(setting):
+        state.note_facts(setting)
     if kind == "system":
-        entry = _system(record, Event(_name(record), "notice", at, "live", ""), state)
-        state.add(_chained(record, entry, state))
+        entry = _system_entry(record, Event(_record_id(record), "notice", at, "live", ""), state)
+        state.add(_make_node(record, entry, state))
     elif kind == "attachment":
-        entry = _attached(record, Event(_name(record), "notice", at, "live", ""), state, notes)
-        state.add(_chained(record, entry, state))
+        entry = _attachment_entry(record, Event(_record_id(record), "notice", at, "live", ""), state, notes)
+        state.add(_make_node(record, entry, state))
     elif kind == "queue-operation":
-        operation(record, at, state)
-    elif kind in TITLES:
-        _title(record, state)
+        fold_queue_operation(record, at, state)
+    elif kind in TITLE_FIELDS:
+        _note_title(record, state)
     elif kind == "last-prompt":
-        _last_prompt(record, state)
-    elif kind in KNOWN:
-        _state(record, Event(_name(record), "notice", at, "live", "", extra=_beyond(record)), state)
+        _note_last_prompt(record, state)
+    elif kind in STATE_TYPES:
+        _add_state_record(
+            record, Event(_record_id(record), "notice", at, "live", "", extra=_extra(record)), state
+        )
     else:
         return False
     return True
 
 
-def unknown(value: Any, state: State, notes: ReaderNotes) -> Node:
-    """Return a line that nobody understands as it is; others may still hang on it."""
+def make_unknown_node(value: Any, state: State, notes: ReaderNotes) -> Node:
+    """Return a node for an unknown line, unchanged; other lines may hang on it."""
     if type(value) is not dict:
         return Node(Event(None, "notice", None, "live", "", Opaque(value)))
-    at = notes.time(value.get("timestamp"))
-    return _chained(value, Event(_name(value), "notice", at, "live", "", Opaque(value)), state)
+    at = notes.parse_time(value.get("timestamp"))
+    return _make_node(value, Event(_record_id(value), "notice", at, "live", "", Opaque(value)), state)
 
 
-def _name(record: Record) -> str | None:
+def _record_id(record: Record) -> str | None:
     name = record.get("uuid")
     return name if type(name) is str else None
 
 
-def _chained(record: Record, entry: Entry, state: State) -> Node:
+def _make_node(record: Record, entry: Entry, state: State) -> Node:
     parent, session = record.get("parentUuid"), record.get("sessionId")
     above = parent if type(parent) is str else None
     return Node(
@@ -85,47 +95,49 @@ def _chained(record: Record, entry: Entry, state: State) -> Node:
     )
 
 
-def _beyond(record: Record, *told: str) -> Record:
+def _extra(record: Record, *told: str) -> Record:
     return {
         key: value
         for key, value in record.items()
-        if key not in _TOLD and key not in told and value is not None
+        if key not in _KNOWN_KEYS and key not in told and value is not None
     }
 
 
-def _system(record: Record, event: Event, state: State) -> Entry:
-    """Return a notice: its kind by what it is about, else by its level."""
+def _system_entry(record: Record, event: Event, state: State) -> Entry:
+    """Return the entry of a notice: its kind by its subject, else by its level."""
     content, subtype = record.get("content"), record.get("subtype")
     text = content if type(content) is str else ""
-    extra = _beyond(record, "content") if type(content) is str else _beyond(record)
+    extra = _extra(record, "content") if type(content) is str else _extra(record)
     kind = _LEVELS.get(record.get("level"), "notice") if type(record.get("level")) is str else "notice"
     if subtype == "compact_boundary":
         kind = "compaction"
-        _preserve(event.id or "", record.get("compactMetadata"), state)
+        _note_preserved(event.id or "", record.get("compactMetadata"), state)
     elif subtype in ("api_error", "error"):
-        kind, text = "warning", text or _message(record.get("error"))
+        kind, text = "warning", text or _error_text(record.get("error"))
     elif subtype == "local_command":
-        prompt, parts = said(text)
+        prompt, parts = split_prompt(text)
         if prompt is not None:
             return Message(event.id, "user", event.at, "live", prompt, None, None, tuple(parts), extra=extra)
     elif subtype == "model_refusal_fallback":
         names = record.get("retractedMessageUuids")
-        state.retracted.update(name for name in (names if type(names) is list else ()) if type(name) is str)
+        state.retracted_ids.update(
+            name for name in (names if type(names) is list else ()) if type(name) is str
+        )
     return Event(event.id, kind, event.at, "live", text, extra=extra)
 
 
-def _preserve(boundary: str, metadata: Any, state: State) -> None:
-    """Take note of the lines that a compaction leaves as they are: by name, or by the first and the last of them."""
+def _note_preserved(boundary: str, metadata: Any, state: State) -> None:
+    """Note the lines that a compaction preserves: by id, or by the first and the last of them."""
     match metadata:
         case {"preservedMessages": {"anchorUuid": str(anchor), "uuids": list(names)}}:
             known = tuple(name for name in names if type(name) is str)
-            state.preserved[boundary] = Preserved(anchor, names=known)
+            state.preserved[boundary] = PreservedLines(anchor, names=known)
         case {"preservedSegment": {"anchorUuid": str(anchor), "headUuid": str(head), "tailUuid": str(tail)}}:
-            state.preserved[boundary] = Preserved(anchor, head, tail)
+            state.preserved[boundary] = PreservedLines(anchor, head, tail)
 
 
-def _message(error: Any) -> str:
-    """Return the words in an error, however deep they lie."""
+def _error_text(error: Any) -> str:
+    """Return the message in an error, however deep it lies."""
     for _ in range(3):
         if type(error) is not dict:
             return error if type(error) is str else ""
@@ -135,62 +147,62 @@ def _message(error: Any) -> str:
     return ""
 
 
-def _attached(record: Record, event: Event, state: State, notes: ReaderNotes) -> Entry:
-    """Return injected context: words that were typed while the agent was busy, files that were named, or neither."""
-    held, extra = record.get("attachment"), _beyond(record)
-    kind = held.get("type") if type(held) is dict else None
-    if type(held) is dict and kind == "queued_command" and _is_typed(held):
-        content = held["prompt"]
-        prompt, parts = said_parts(
-            content if type(content) is str else [block(item, notes)[0] for item in content], notes
+def _attachment_entry(record: Record, event: Event, state: State, notes: ReaderNotes) -> Entry:
+    """Return the entry of injected context: words typed while the agent was busy, referenced files, or neither."""
+    attachment, extra = record.get("attachment"), _extra(record)
+    kind = attachment.get("type") if type(attachment) is dict else None
+    if type(attachment) is dict and kind == "queued_command" and _is_typed_command(attachment):
+        content = attachment["prompt"]
+        prompt, parts = normalise_user_blocks(
+            content if type(content) is str else [convert_block(item, notes)[0] for item in content], notes
         )
         if prompt is not None:
-            delivered(state, prompt)
-            extra["attachment"] = {key: value for key, value in held.items() if key != "prompt"}
+            remove_from_queue(state, prompt)
+            extra["attachment"] = {key: value for key, value in attachment.items() if key != "prompt"}
             return Message(event.id, "user", event.at, "live", prompt, None, None, tuple(parts), extra=extra)
-    if type(held) is dict and kind in _MENTIONS:
-        path = held.get("filename") or held.get("path")
+    if type(attachment) is dict and kind in _MENTIONS:
+        path = attachment.get("filename") or attachment.get("path")
         parts = [Attachment(path=path if type(path) is str else None), Context("referenced_files", None)]
         return Message(event.id, "user", event.at, "live", None, None, None, tuple(parts), extra=extra)
     return Event(event.id, "notice", event.at, "live", "", extra=extra)
 
 
-def _is_typed(held: Record) -> bool:
-    """Tell whether a person typed what waited in the queue."""
+def _is_typed_command(attachment: Record) -> bool:
+    """Return whether a person typed a queued command."""
     return (
-        type(held.get("prompt")) in (str, list)
-        and held.get("commandMode", "prompt") == "prompt"
-        and held.get("isMeta") is not True
-        and is_human(held)
+        type(attachment.get("prompt")) in (str, list)
+        and attachment.get("commandMode", "prompt") == "prompt"
+        and attachment.get("isMeta") is not True
+        and is_human(attachment)
     )
 
 
-def _title(record: Record, state: State) -> None:
-    """Take note of a title; a summary that is about the end of another session is not this one's."""
+def _note_title(record: Record, state: State) -> None:
+    """Note a title; a summary belongs to the session in which its `leafUuid` is."""
     kind = record["type"]
-    title, leaf = record.get(TITLES[kind]), record.get("leafUuid")
+    title, leaf = record.get(TITLE_FIELDS[kind]), record.get("leafUuid")
     if type(title) is str and title.strip():
         if kind == "summary":
             state.titles[f"summary of {leaf}"] = title
         else:
             state.titles[kind] = title
-    _state(record, Event(None, "notice", None, "live", "", extra=_beyond(record)), state)
+    _add_state_record(record, Event(None, "notice", None, "live", "", extra=_extra(record)), state)
 
 
-def _last_prompt(record: Record, state: State) -> None:
-    """Take note of where the conversation goes on; the prompt itself is a copy."""
+def _note_last_prompt(record: Record, state: State) -> None:
+    """Note the leaf of the conversation; the prompt itself is a copy."""
     leaf, prompt = record.get("leafUuid"), record.get("lastPrompt")
     if "leafUuid" in record:
         state.leaf = leaf if type(leaf) is str else None
         state.is_leaf_explicit = record.get("explicit") is True
-    if type(prompt) is not str or prompt.rstrip("….").strip() not in state.said:
-        _state(record, Event(None, "notice", None, "live", "", extra=_beyond(record)), state)
+    if type(prompt) is not str or prompt.rstrip("….").strip() not in state.last_prompt:
+        _add_state_record(record, Event(None, "notice", None, "live", "", extra=_extra(record)), state)
 
 
-def _state(record: Record, event: Event, state: State) -> None:
-    """Add a line that tells how things stand, unless it only says again what the last of its kind said."""
+def _add_state_record(record: Record, event: Event, state: State) -> None:
+    """Add a record of a state, unless it repeats the last one of its type."""
     kind = record["type"]
-    if event.id is None and state.beside.get(kind) == event.extra:
+    if event.id is None and state.last_side_records.get(kind) == event.extra:
         return
-    state.beside[kind] = event.extra or {}
-    state.add(_chained(record, event, state))
+    state.last_side_records[kind] = event.extra or {}
+    state.add(_make_node(record, event, state))

@@ -1,41 +1,42 @@
-"""What a transcript's lines amount to: the value that replaying makes of them, line after line."""
+"""The state of a transcript while its lines are folded, and the queue of prompts typed meanwhile. A place is an index in `State.nodes`."""
 
 from datetime import datetime
 from typing import Any, Self
 
 import msgspec
+from msgspec.structs import replace
 
 from retold.agents.claude.discovery import Origin, is_session_id
-from retold.agents.claude.prompt_text import said
+from retold.agents.claude.prompt_text import split_prompt
 from retold.agents.claude.raw import Record
 from retold.agents.claude.tool_results import Result
 from retold.model.problem import Problem
 from retold.model.session import Entry, Event, Message
 
 FACTS = ("cwd", "version", "gitBranch", "userType", "entrypoint", "slug")
-"""What every line says about its session."""
+"""The fields of every line about its session."""
 _MOST_RESULTS = 200
-"""Results that one call may hold: to hold them all would take quadratic time."""
+"""How many results one call may hold: more would take quadratic time."""
 MAIN = -1
-"""The chain of the conversation itself; subagents of 1.x stand in chains of their own, named by where they begin."""
+"""The chain of the conversation itself; subagents of 1.x have chains of their own, named by their first place."""
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
-    """An entry, and how it hangs together with others: its own name is the entry's id."""
+    """An entry with its links; the entry's id is the id of the line."""
 
     entry: Entry
     parent: str | None = None
     session: str | None = None
-    """The session whose line this is: another one's lines are copies."""
+    """The session of the line: lines of another session are copies."""
     chain: int = MAIN
     is_chained: bool = False
-    """Whether other lines can name it as their parent; what stands beside the conversation has no name."""
+    """Whether other lines can name this one as their parent."""
     is_stop: bool = False
-    """Whether a person broke off here what the agent was doing."""
+    """Whether a person interrupted the agent here."""
 
 
-class Preserved(msgspec.Struct, frozen=True, gc=False):
-    """Lines that a compaction left as they were, and the line behind which they stand from then on."""
+class PreservedLines(msgspec.Struct, frozen=True, gc=False):
+    """Lines that a compaction preserved, and the line behind which they are placed."""
 
     anchor: str
     head: str | None = None
@@ -44,69 +45,69 @@ class Preserved(msgspec.Struct, frozen=True, gc=False):
 
 
 class State(msgspec.Struct):
-    """A transcript, as far as it was read. Only the fold that owns it changes it."""
+    """A transcript as far as it was read. Only the fold that owns it changes it."""
 
     path: str
     origin: Origin
     nodes: list[Node] = []
     places: dict[str, int] = {}
-    """Where in `nodes` each line stands, by its id."""
-    seals: dict[str, int] = {}
-    """A hash of each line's bytes, by its id: to know a copy."""
+    """The place of each line by its id."""
+    line_hashes: dict[str, int] = {}
+    """A hash of each line's bytes by its id, to recognise copies."""
     calls: dict[str, int] = {}
-    """Where each call stands, by its id."""
-    early: dict[str, tuple[int, Result]] = {}
-    """Results whose call was not met yet, and where they stand."""
+    """The place of each call by its id."""
+    early_results: dict[str, tuple[int, Result]] = {}
+    """Results whose call was not met yet, with their places."""
     responses: dict[str, tuple[int, int, int]] = {}
-    """Which line of a response carries its tokens, how much output it tells, and a hash of what it says."""
-    answered: set[int] = set()
+    """For each response the place of the line with its tokens, the recorded output, and a hash of its content."""
+    answered_chains: set[int] = set()
     """The chains in which a model answered, and not only Claude Code in its place."""
-    billed: set[int] = set()
-    """The chains that record tokens: nothing has to be guessed from what is said in them."""
+    billed_chains: set[int] = set()
+    """The chains with recorded tokens, for which nothing is estimated."""
     results: dict[str, tuple[int, ...]] = {}
-    """Where the results of each call stand, as far as the call holds them."""
+    """The places of the results of each call, as far as the call holds them."""
     indexes: dict[int, dict[str, list[int]]] = {}
-    """Where the parts of each call stand in messages that have many, by the place of the message; made when it is asked for."""
+    """The indexes of the parts of each call in messages with many parts, by the message's place; filled on demand."""
     queue: dict[tuple[str, int], int] = {}
-    """Where words stand that were typed while the agent was busy, and were not met again: by them and a number."""
-    queued: dict[str, tuple[int, int]] = {}
-    """The first number under which such words still stand in the queue, and the next."""
+    """The places of words that were typed while the agent was busy and did not occur again, by the words and a number."""
+    queue_numbers: dict[str, tuple[int, int]] = {}
+    """The first number of such words in the queue, and the next free one."""
     facts: dict[str, dict[str, None]] = {}
-    """What the lines say about the session, each value once."""
-    setting: tuple[Any, ...] = ()
+    """The facts about the session, each value once."""
+    last_facts: tuple[Any, ...] = ()
     """The facts of the last line: they seldom change."""
-    beside: dict[str, Record] = {}
-    """The last line of each kind that stands beside the conversation."""
+    last_side_records: dict[str, Record] = {}
+    """The last side record of each type."""
     titles: dict[str, str] = {}
     leaf: str | None = None
-    """The line that was last named as the one from which the conversation goes on."""
+    """The line that was last named as the one that the conversation continues from."""
     is_leaf_explicit: bool = False
-    """Whether somebody went back to it: then what came after it does not count."""
-    preserved: dict[str, Preserved] = {}
-    """What a compaction left as it was, by its boundary."""
-    retracted: set[str] = set()
-    """Lines that later ones stand in place of."""
-    said: str = ""
-    """What the human said last."""
+    """Whether a person went back to it: then later lines do not count."""
+    preserved: dict[str, PreservedLines] = {}
+    """The lines that compactions preserved, by the boundary."""
+    retracted_ids: set[str] = set()
+    """Lines that later ones replace."""
+    last_prompt: str = ""
+    """The person's last words."""
     sessions: dict[str, None] = {}
-    """The ids of the sessions whose lines these are, the last one last."""
+    """The ids of the sessions of these lines, the last one last."""
     agent_id: str | None = None
-    """Set in the transcript of a subagent."""
+    """The id of the subagent, if the transcript is a subagent's."""
     records: int = 0
     opaque: int = 0
     problems: list[Problem] = []
 
-    def copied(self) -> Self:
-        """Return a state that can be gone on with while this one stays."""
+    def copy(self) -> Self:
+        """Return a state that can change while this one stays."""
         changed = {
             field: value.copy()
             for field in self.__struct_fields__
             if type(value := getattr(self, field)) in (list, dict, set)
         }
-        return msgspec.structs.replace(self, **changed)
+        return replace(self, **changed)
 
     def add(self, node: Node) -> int:
-        """Add a node, and return its place: of lines with the same name the last counts, where the first stands."""
+        """Add a node and return its place: of lines with one id the last counts, at the place of the first."""
         name, place = node.entry.id, len(self.nodes)
         if node.is_chained and name is not None:
             known = self.places.setdefault(name, place)
@@ -118,7 +119,7 @@ class State(msgspec.Struct):
         return place
 
     def _move_to_end(self, place: int) -> None:
-        """Move a node to the end, and with it the tokens of the response that it carries."""
+        """Move a node to the end, with the tokens of its response."""
         node = self.nodes[place]
         usage = node.entry.usage if isinstance(node.entry, Message) else None
         bearer = None if usage is None else self.responses.get(usage.request)
@@ -127,88 +128,88 @@ class State(msgspec.Struct):
         self.nodes.append(node)
 
     def is_copy(self, name: str, seal: int) -> bool:
-        """Tell whether a line was met before to the byte, and remember it."""
-        if self.seals.get(name) == seal:
+        """Return whether a line was met before, byte for byte, and remember it."""
+        if self.line_hashes.get(name) == seal:
             return True
-        self.seals[name] = seal
+        self.line_hashes[name] = seal
         return False
 
     def has_room(self, call_id: str, before: int = 0) -> bool:
-        """Tell whether a call may hold one more result, where its line has some before it."""
+        """Return whether a call may hold another result, after `before` results on the same line."""
         return len(self.results.get(call_id, ())) + before < _MOST_RESULTS
 
     def chain_of(self, name: str | None, parent: str | None) -> int:
-        """Return the chain of a subagent's line: its own, if it was met before, else that of the line it hangs on."""
+        """Return the chain of a subagent's line: its own if it was met before, else its parent's."""
         place = self.places.get(name or "", self.places.get(parent or ""))
         return MAIN if place is None else self.nodes[place].chain
 
-    def note(self, setting: tuple[Any, ...]) -> None:
-        """Take note of what a line says about the session, each value once."""
-        self.setting = setting
-        for name, value in zip(FACTS, setting, strict=True):
+    def note_facts(self, facts: tuple[Any, ...]) -> None:
+        """Note the facts of a line, each value once."""
+        self.last_facts = facts
+        for name, value in zip(FACTS, facts, strict=True):
             if type(value) is str:
                 self.facts.setdefault(name, {})[value] = None
 
-    def put(self, place: int, entry: Entry) -> None:
-        """Put another entry in place of one."""
-        self.nodes[place] = msgspec.structs.replace(self.nodes[place], entry=entry)
+    def replace_entry(self, place: int, entry: Entry) -> None:
+        """Replace the entry at a place."""
+        self.nodes[place] = replace(self.nodes[place], entry=entry)
 
     @property
     def native_id(self) -> str | None:
-        """The id of the session: by it the CLI finds the file again, whatever the lines say; else the owner's."""
+        """The id of the session: that in the file's name, by which the CLI finds it, else the owner's."""
         if self.origin.agent_id is None and is_session_id(self.origin.stem):
             return self.origin.stem
         return self.owner
 
     @property
     def owner(self) -> str | None:
-        """The session whose lines are no copies: the one of the file's name, else that of the last line."""
+        """The session whose lines are no copies: that in the file's name, else that of the last line."""
         is_named = self.origin.agent_id is None and self.origin.stem in self.sessions
         return self.origin.stem if is_named else next(reversed(self.sessions), None)
 
     @property
     def session_id(self) -> str:
-        """The id of the session, in which a subagent may have been at work."""
+        """The id of the session, also for a subagent's transcript."""
         return self.origin.parent_id or self.native_id or self.origin.stem
 
 
-def operation(record: Record, at: datetime | None, state: State) -> None:
-    """Fold an operation on the queue in."""
+def fold_queue_operation(record: Record, at: datetime | None, state: State) -> None:
+    """Fold an operation on the queue."""
     content, session = record.get("content"), record.get("sessionId")
     text = content if type(content) is str else ""
     owner = session if type(session) is str else None
-    prompt, parts = said(text)
+    prompt, parts = split_prompt(text)
     if record.get("operation") == "enqueue" and prompt is not None:
-        extra = _beyond(record)
+        extra = _extra(record)
         message = Message(None, "user", at, "live", prompt, None, None, tuple(parts), extra=extra)
-        first, after = state.queued.get(prompt.strip(), (0, 0))
-        state.queued[prompt.strip()] = (first, after + 1)
+        first, after = state.queue_numbers.get(prompt.strip(), (0, 0))
+        state.queue_numbers[prompt.strip()] = (first, after + 1)
         state.queue[prompt.strip(), after] = state.add(Node(message, session=owner))
         return
     if record.get("operation") == "popAll":
-        _take_back(state, text if prompt is None else prompt)
+        _return_to_editor(state, text if prompt is None else prompt)
     state.add(Node(Event(None, "notice", at, "live", "", extra=record), session=owner))
 
 
-def _beyond(record: Record) -> Record:
+def _extra(record: Record) -> Record:
     return {key: value for key, value in record.items() if key not in ("content", "timestamp", "sessionId")}
 
 
-def delivered(state: State, prompt: str) -> None:
-    """Take words out of the queue that are met again: there they stand with their place in the conversation."""
-    first, after = state.queued.get(prompt.strip(), (0, 0))
+def remove_from_queue(state: State, prompt: str) -> None:
+    """Remove queued words that occur again: there they have their place in the conversation."""
+    first, after = state.queue_numbers.get(prompt.strip(), (0, 0))
     if first < after:
-        state.queued[prompt.strip()] = (first + 1, after)
-        _retire(state, state.queue.pop((prompt.strip(), first)), "")
+        state.queue_numbers[prompt.strip()] = (first + 1, after)
+        _make_notice(state, state.queue.pop((prompt.strip(), first)), "")
 
 
-def _take_back(state: State, text: str) -> None:
-    """Give what is in the queue back to the editor, all of it if no text is named: it was not said, or will be."""
-    for words in [text.strip()] if text.strip() else list(state.queued):
-        for number in range(*state.queued.pop(words, (0, 0))):
-            _retire(state, state.queue.pop((words, number)), words)
+def _return_to_editor(state: State, text: str) -> None:
+    """Return queued words to the editor, all of them if no text is named: they were not said, or will be."""
+    for words in [text.strip()] if text.strip() else list(state.queue_numbers):
+        for number in range(*state.queue_numbers.pop(words, (0, 0))):
+            _make_notice(state, state.queue.pop((words, number)), words)
 
 
-def _retire(state: State, place: int, text: str) -> None:
+def _make_notice(state: State, place: int, text: str) -> None:
     entry = state.nodes[place].entry
-    state.put(place, Event(None, "notice", entry.at, "live", text, extra=entry.extra))
+    state.replace_entry(place, Event(None, "notice", entry.at, "live", text, extra=entry.extra))

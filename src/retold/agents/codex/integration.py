@@ -1,6 +1,6 @@
-"""How Codex CLI is told to ask retold: a server in `config.toml`, and a skill.
+"""Connects Codex CLI with retold by a server in `config.toml` and a skill; restores rollouts.
 
-Run with 0.166.0. It has no place for a command of its own: a skill is called with `$recall`, or by the model.
+Run with 0.166.0. It has no commands of one's own: a person calls a skill with `$recall`, and a model calls it too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,59 +13,53 @@ from retold.agents.protocol import (
     Ghost,
     HookCall,
     HookPlan,
-    Limit,
-    Lost,
+    LostSession,
     OwnFile,
-    Restored,
-    RestoreRefused,
+    RestoreAdditions,
+    RestoreRefusal,
     SettingsTable,
     Target,
     Threat,
-    signature,
+    format_signature,
 )
-from retold.agents.restore_files import verbatim
+from retold.agents.restore_files import plan_same_files
 
-WRITTEN = signature("codex")
+SIGNATURE = format_signature("codex")
 
 
-def connect_plan(home: AgentHome, connection: AgentConnection) -> ConnectPlan:
+def plan_connection(home: AgentHome, connection: AgentConnection) -> ConnectPlan:
     """Return the server and the skill."""
     table = SettingsTable(home.path / "config.toml", ("mcp_servers", NAME), connection.server.entry)
     folder = home.path / "skills" / "recall"
     return ConnectPlan(
         folder,
-        (OwnFile(folder / "SKILL.md", connection.guide.skill(WRITTEN)),),
+        (OwnFile(folder / "SKILL.md", connection.guide.skill(SIGNATURE)),),
         (table,),
         "$recall",
         is_trust_needed=False,
     )
 
 
-def hook_plan(home: AgentHome, call: HookCall) -> HookPlan | None:  # noqa: ARG001 - as every agent has it
-    """Return nothing: a timer has to do."""
+def plan_hooks(home: AgentHome, call: HookCall) -> HookPlan | None:  # noqa: ARG001 - as every agent has it
+    """Return None: Codex has no hooks, and a timer replaces them."""
     return None
 
 
-def restore(lost: Lost, target: Target) -> Restored | RestoreRefused:
+def plan_restore(lost: LostSession, target: Target) -> RestoreAdditions | RestoreRefusal:
     """Return the files that a home lacks, byte for byte."""
-    return verbatim(lost, target)
+    return plan_same_files(lost, target)
 
 
-def resume(native_id: str) -> Sequence[str]:
-    """Return the command that goes on with a session."""
+def resume_command(native_id: str) -> Sequence[str]:
+    """Return the command that resumes a session."""
     return ("codex", "resume", native_id)
 
 
-def ghosts(home: AgentHome) -> Iterator[Ghost]:  # noqa: ARG001 - as every agent has it
+def find_ghosts(home: AgentHome) -> Iterator[Ghost]:  # noqa: ARG001 - as every agent has it
     """Yield nothing: Codex CLI deletes no session."""
     return iter(())
 
 
-def limit(home: AgentHome) -> Limit:  # noqa: ARG001 - as every agent has it
-    """Return none: Codex CLI keeps sessions for ever."""
-    return Limit()
-
-
-def retention(home: AgentHome) -> Iterator[Threat]:  # noqa: ARG001 - as every agent has it
+def find_threats(home: AgentHome) -> Iterator[Threat]:  # noqa: ARG001 - as every agent has it
     """Yield nothing: Codex CLI deletes no session."""
     return iter(())

@@ -1,16 +1,15 @@
-"""The words of Codex's files, as Codex spells them."""
+"""The record types of Codex's files, and how to recognise the forms of these files."""
 
 import re
 from pathlib import Path
 from typing import Any, Literal
 
 from retold.model.problem import Problem, problem
-from retold.reading.disk import Disk, OpenFile, open_file, printable, refusal
+from retold.reading.disk import Disk, OpenFile, open_file, printable_path, refusal_problem
 from retold.reading.json_decode import BOM
 
 Record = dict[str, Any]
 """A payload, or the line around it."""
-
 ITEM_TYPES = frozenset(
     (
         "message", "reasoning", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output",
@@ -19,8 +18,7 @@ ITEM_TYPES = frozenset(
         "compaction_trigger", "ghost_snapshot",
     )
 )  # fmt: skip
-"""What a `response_item` may be; up to 0.32 these stand on lines of their own."""
-
+"""Types of a `response_item`; up to 0.32 items are lines of their own."""
 LINE_TYPES = frozenset(
     (
         "session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state",
@@ -29,18 +27,13 @@ LINE_TYPES = frozenset(
 )  # fmt: skip
 
 
-def text_or_none(value: Any) -> str | None:
-    """Return a text that says something."""
-    return value if type(value) is str and value else None
-
-
-def listed(value: Any) -> list[Any]:
-    """Return a list; an empty one in place of anything else."""
+def list_or_empty(value: Any) -> list[Any]:
+    """Return a list; an empty one for another value."""
     return value if type(value) is list else []
 
 
-def rest(record: Record, known: frozenset[str]) -> Record | None:
-    """Return what a record holds beyond the known and the empty, under Codex's own names."""
+def unknown_fields(record: Record, known: frozenset[str]) -> Record | None:
+    """Return the unknown fields of a record that are not empty, under Codex's own names."""
     if record.keys() <= known:
         return None
     left = {key: value for key, value in record.items() if key not in known and (value or value == 0)}
@@ -53,7 +46,7 @@ _TYPES = "|".join(sorted(LINE_TYPES))
 _ENVELOPE = re.compile(rf'"type"\s*:\s*"(?:{_TYPES})"'.encode())
 _PAYLOAD = re.compile(rb'"payload"\s*:\s*\{')
 _TEXT = rb'"(?:[^"\\]|\\.)*"'
-_BEGINNINGS: tuple[tuple[Form, re.Pattern[bytes]], ...] = (
+_FORM_PATTERNS: tuple[tuple[Form, re.Pattern[bytes]], ...] = (
     (
         "items",
         re.compile(
@@ -66,33 +59,33 @@ _BEGINNINGS: tuple[tuple[Form, re.Pattern[bytes]], ...] = (
 )
 
 
-def form_of(path: Path, disk: Disk) -> Form | Problem:
-    """Return the form of a file; a Problem where Codex did not write it, or nobody may read it."""
+def read_form(path: Path, disk: Disk) -> Form | Problem:
+    """Return the form of a file; a Problem if it is not Codex's or cannot be read."""
     file = open_file(path, disk)
     if isinstance(file, Problem):
         return file
     try:
-        head = _head(file)
+        head = _read_head(file)
     except OSError as error:
-        return refusal(path, error)
+        return refusal_problem(path, error)
     finally:
         file.close()
-    return form_in(head) or problem(
-        "not-a-session", "no conversation in a form that Codex writes", printable(path)
+    return detect_form(head) or problem(
+        "not-a-session", "no conversation in a form that Codex writes", printable_path(path)
     )
 
 
-def _head(file: OpenFile) -> bytes:
-    """Return how a file begins, behind the NUL bytes that a crash may have left there."""
+def _read_head(file: OpenFile) -> bytes:
+    """Return the start of a file, without the NUL bytes that a crash may have left there."""
     head = file.read(_HEAD)
     while head.startswith(b"\0"):
         head = head.lstrip(b"\0") or file.read(_HEAD)
     return head
 
 
-def form_in(head: bytes) -> Form | None:
-    """Return the form that begins so: the first lines may be long, but what tells it stands at their beginnings."""
+def detect_form(head: bytes) -> Form | None:
+    """Return the form by the start of a file: the first lines may be long, but begin with what distinguishes them."""
     if _PAYLOAD.search(head) and _ENVELOPE.search(head):
         return "lines"
     start = head.removeprefix(BOM).lstrip()
-    return next((form for form, pattern in _BEGINNINGS if pattern.match(start)), None)
+    return next((form for form, pattern in _FORM_PATTERNS if pattern.match(start)), None)

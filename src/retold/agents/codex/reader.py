@@ -1,4 +1,4 @@
-"""A file to readings: its form found, its lines folded."""
+"""Reads a file: detects its form, folds its lines, and finds the files that it continues."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -8,28 +8,36 @@ from typing import IO, Any, cast
 
 import msgspec
 
-from retold.agents.codex.discovery import ARCHIVED, PACKED, Name, find_rollout, name_of
-from retold.agents.codex.raw import Record, form_of, text_or_none
-from retold.agents.codex.replay import before, fold_bare, fold_slowly, meet_session, replay
-from retold.agents.codex.state import Meter, State, copied
+from retold.agents.codex.discovery import ARCHIVED, ZST, RolloutName, find_rollout, parse_name
+from retold.agents.codex.raw import Record, read_form
+from retold.agents.codex.replay import fold_bare_record, fold_session_meta, fold_slowly, replay, take_before
+from retold.agents.codex.state import State, TokenMeter, copy_state
 from retold.agents.codex.thread_lists import read_list
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem, problem
 from retold.reading.diagnostics import ReaderNotes
-from retold.reading.disk import Disk, FileBytes, OpenFile, modified_at, open_file, read_bytes, remove_nuls
-from retold.reading.json_decode import Decoded, Undecodable, as_json_text, decode, salvage
-from retold.reading.jsonl import START, FileMark, LineFile, Piece, open_lines, split_lines
+from retold.reading.disk import Disk, FileBytes, OpenFile, open_file, read_bytes, remove_nuls, time_from_ns
+from retold.reading.json_decode import (
+    JsonFailure,
+    JsonValue,
+    decode,
+    decode_json_text,
+    repair_problems,
+    salvage,
+    text_or_none,
+)
+from retold.reading.jsonl import FILE_START, FileMark, LineFile, Piece, open_lines, split_lines
 
 CHUNK = 1 << 16
 
 
-def pieces_of(path: Path, notes: ReaderNotes, disk: Disk) -> Iterator[Piece]:
-    """Yield the lines of a file in either form; none, if it cannot be opened."""
-    if path.name.endswith(PACKED):
+def read_pieces(path: Path, notes: ReaderNotes, disk: Disk) -> Iterator[Piece]:
+    """Yield the lines of a plain or compressed file; none if it cannot be opened."""
+    if path.name.endswith(ZST):
         packed = open_file(path, disk)
         if not isinstance(packed, Problem):
             with closing(packed):
-                yield from packed_pieces(packed, notes)
+                yield from unpack_pieces(packed, notes)
         return
     file = open_lines(path, disk=disk)
     if not isinstance(file, Problem):
@@ -37,17 +45,17 @@ def pieces_of(path: Path, notes: ReaderNotes, disk: Disk) -> Iterator[Piece]:
             yield from file.pieces()
 
 
-def packed_pieces(file: OpenFile, notes: ReaderNotes) -> Iterator[Piece]:
-    """Yield the lines of a zstd file; where it is damaged, they end and the notes tell."""
-    import zstandard  # noqa: PLC0415 - few homes hold a compressed rollout
+def unpack_pieces(file: OpenFile, notes: ReaderNotes) -> Iterator[Piece]:
+    """Yield the lines of a zstd file up to any damage, which is added to the notes."""
+    import zstandard  # few homes hold a compressed rollout
 
-    packed = cast("IO[bytes]", file)  # nothing is asked of it but `read`
+    packed = cast("IO[bytes]", file)  # only its method `read` is used
     unpacking = zstandard.ZstdDecompressor()
     with unpacking.stream_reader(packed, read_across_frames=True, closefd=False) as stream:
 
         def read() -> bytes:
             try:
-                # What was unpacked before the damage is given before it is told.
+                # The bytes unpacked before the damage come before the problem.
                 return stream.read1(CHUNK)
             except zstandard.ZstdError as error:
                 notes.add("malformed-json", f"damaged compression: {error}")
@@ -57,21 +65,21 @@ def packed_pieces(file: OpenFile, notes: ReaderNotes) -> Iterator[Piece]:
             yield number, raw, is_whole
 
 
-NOWHERE = sys.maxsize
-"""Behind every place: a copy of which no line is its own yet."""
+NO_OWN_LINE = sys.maxsize
+"""A place behind all others: no line of a copy is its own yet."""
 
 
-def own_from(state: State, source: Source) -> int | None:
-    """Return where a copied thread begins to be its own: by its turns' ids, else by comparison with its parent."""
+def find_own_start(state: State, source: Source) -> int | None:
+    """Return the place where a copied thread's own lines begin: by its turns' ids, else by comparison with its parent."""
     if not state.is_copying:
-        return state.own_from
+        return state.own_start
     if state.has_turn_ids:
-        return NOWHERE
+        return NO_OWN_LINE
     path = find_rollout(state.copied_from, source) if state.copied_from else None
     if path is None:
         return None
-    notes = ReaderNotes(source.shown)
-    mine, theirs = (pieces_of(file, notes, source.disk) for file in (source.path, path))
+    notes = ReaderNotes(source.display_path)
+    mine, theirs = (read_pieces(file, notes, source.disk) for file in (source.path, path))
     next(mine, None)
     place = 1
     for (_, own, _), (_, parent, _) in zip(mine, theirs, strict=False):
@@ -82,86 +90,90 @@ def own_from(state: State, source: Source) -> int | None:
 
 
 def _without_time(raw: bytes | memoryview) -> Any:
-    """Return a line without its time, of which a copy has its own."""
+    """Return a line without its time, which differs in a copy."""
     found = decode(raw)
-    value = found.value if isinstance(found, Decoded) else bytes(raw)
+    value = found.value if isinstance(found, JsonValue) else bytes(raw)
     return {key: value[key] for key in value if key != "timestamp"} if type(value) is dict else value
 
 
 DEPTH = 16
-"""How many files a thread may go on from, one behind the other."""
+"""How many files in a row a thread may continue."""
 
 
 class Rollout(msgspec.Struct, frozen=True):
-    """A file, as far as it was read."""
+    """A file as far as it was read."""
 
-    name: Name | None
+    name: RolloutName | None
     state: State
-    settled: State
-    """The state at the last line end: from here a file that has grown is read on."""
-    mark: FileMark = START
+    line_end_state: State
+    """The state at the last line end: a file that has grown is read on from here."""
+    mark: FileMark = FILE_START
     base: "Rollout | None" = None
-    own_from: int | None = None
-    """The place of the first line that is not another thread's; None where all are its own."""
+    own_start: int | None = None
+    """The place of the first line that is not another thread's; None if all are its own."""
     is_archived: bool = False
 
     @property
     def thread(self) -> str | None:
-        """The id of the thread: as the file says, else as its name does."""
+        """The id of the thread in the file, else in its name."""
         return text_or_none(self.state.meta.get("id")) or (self.name.thread if self.name else None)
 
     @property
     def id(self) -> str | None:
-        """The id of this file among those of its thread: the thread's, unless it was written after going back."""
+        """The id of this file among those of its thread: the thread's, unless it was written after a return to an earlier turn."""
         return self.thread if self.name is None or self.name.is_first else self.name.rollout
 
 
 def new_state(source: Source, pointer: str = "") -> State:
-    """Return the state of a file of which nothing was read."""
-    name = name_of(source.path)
+    """Return the state of an unread file."""
+    name = parse_name(source.path)
     rollout = name.rollout if name else source.path.name.partition(".")[0]
     is_of_thread = name is None or name.is_first
-    return State(ReaderNotes(source.shown, pointer), Meter(rollout, f"{rollout}/1", is_of_thread))
+    return State(ReaderNotes(source.display_path, pointer), TokenMeter(rollout, f"{rollout}/1", is_of_thread))
 
 
-def read_lines(source: Source, file: LineFile, known: Rollout | None) -> Rollout:
-    """Fold what stands in an open file behind its mark into what is known of it."""
-    earlier = None if file.mark == START else known
-    settled = copied(earlier.settled) if earlier else new_state(source)
-    tail = replay(settled, file.pieces())
-    state = settled
+def read_lines(source: Source, file: LineFile, earlier_rollout: Rollout | None) -> Rollout:
+    """Fold the lines of an open file behind its mark into the known state."""
+    earlier = None if file.mark == FILE_START else earlier_rollout
+    line_end_state = copy_state(earlier.line_end_state) if earlier else new_state(source)
+    tail = replay(line_end_state, file.pieces())
+    state = line_end_state
     if tail is not None:
-        state = copied(settled)
+        state = copy_state(line_end_state)
         fold_slowly(state, tail)
-    return rollout(source, state, settled, file.mark, earlier.base if earlier else None)
+    return make_rollout(source, state, line_end_state, file.mark, earlier.base if earlier else None)
 
 
-def read_packed(source: Source, file: OpenFile) -> Rollout:
-    """Read a file that Codex compressed when it had lain for a week."""
+def read_compressed(source: Source, file: OpenFile) -> Rollout:
+    """Read a file that Codex compressed after a week."""
     state = new_state(source)
-    tail = replay(state, packed_pieces(file, state.notes))
+    tail = replay(state, unpack_pieces(file, state.notes))
     if tail is not None:
         fold_slowly(state, tail)
-    return rollout(source, state, state)
+    return make_rollout(source, state, state)
 
 
-def rollout(
-    source: Source, state: State, settled: State, mark: FileMark = START, base: Rollout | None = None
+def make_rollout(
+    source: Source,
+    state: State,
+    line_end_state: State,
+    mark: FileMark = FILE_START,
+    base: Rollout | None = None,
 ) -> Rollout:
-    """Return a file with all that lies around it: the one it goes on from, the one it was copied from."""
+    """Return a file with the one that it continues and the start of its own lines."""
     return Rollout(
-        name_of(source.path),
+        parse_name(source.path),
         state,
-        settled,
+        line_end_state,
         mark,
-        base or _base(state.meta, source),
-        own_from(state, source),
+        base or _read_base(state.meta, source),
+        find_own_start(state, source),
         source.path.parent.name == ARCHIVED,
     )
 
 
-def _base(meta: Record, source: Source, depth: int = DEPTH) -> Rollout | None:
-    """Return the file that one goes on from, up to where it does: no line of it is repeated."""
+def _read_base(meta: Record, source: Source, depth: int = DEPTH) -> Rollout | None:
+    """Return the file that a thread continues, up to the end that it names; its lines are not repeated."""
     named = meta.get("history_base")
     base: Record = named if type(named) is dict else {}
     name, end = base.get("thread_id"), base.get("end_ordinal_exclusive")
@@ -170,9 +182,9 @@ def _base(meta: Record, source: Source, depth: int = DEPTH) -> Rollout | None:
         return None
     below = Source(path, source.home)
     state = new_state(below)
-    replay(state, before(pieces_of(path, state.notes, source.disk), end))
-    further = _base(state.meta, below, depth - 1)
-    return Rollout(name_of(path), state, state, base=further, own_from=own_from(state, below))
+    replay(state, take_before(read_pieces(path, state.notes, source.disk), end))
+    further = _read_base(state.meta, below, depth - 1)
+    return Rollout(parse_name(path), state, state, base=further, own_start=find_own_start(state, below))
 
 
 def read_document(source: Source) -> Sequence[Reading] | Problem:
@@ -180,34 +192,42 @@ def read_document(source: Source) -> Sequence[Reading] | Problem:
     file = read_bytes(source.path, source.disk)
     if isinstance(file, Problem):
         return file
-    found = _object(file, source.shown)
-    if isinstance(found, Problem):
-        return found
-    document, problems = found
+    document_and_problems = _decode_document(file, source.display_path)
+    if isinstance(document_and_problems, Problem):
+        return document_and_problems
+    document, problems = document_and_problems
     state = new_state(source, pointer="/items")
-    _fold(state, document)
-    told = rollout(source, state, state)
+    _fold_document(state, document)
+    rollout = make_rollout(source, state, state)
     return (
         Reading(
-            source, "codex-json", told.thread, file.size, file.modified_at, told, (*file.problems, *problems)
+            source,
+            "codex-json",
+            rollout.thread,
+            file.size,
+            file.modified_at,
+            rollout,
+            (*file.problems, *problems),
         ),
     )
 
 
-def _object(file: FileBytes, path: str) -> tuple[Record, tuple[Problem, ...]] | Problem:
-    """Return the document, or what is whole of one that is cut."""
+def _decode_document(file: FileBytes, path: str) -> tuple[Record, tuple[Problem, ...]] | Problem:
     data, skipped = remove_nuls(file)
     match decode(data):
-        case Decoded(dict(value), mended=mended) if _is_session(value):
-            return value, (*skipped, *(problem(code, message, path) for code, message in mended))
-        case Undecodable(code, message):
-            text, mended = as_json_text(data)
+        case JsonValue(dict(value), repairs=repairs) if _is_session(value):
+            return value, (*skipped, *repair_problems(repairs, path))
+        case JsonFailure(code, message):
+            text, repairs = decode_json_text(data)
             found = salvage(text, "items", lambda item: type(item) is dict and "type" in item)
             if found is not None and _is_session({**found.fields, "items": []}):
                 line = text.count("\n", 0, found.broken_at) + 1
-                told = problem("truncated-tail" if found.is_cut else code, message, path, line)
-                replaced = (problem(code, message, path) for code, message in mended)
-                return {**found.fields, "items": found.elements}, (told, *skipped, *replaced)
+                damage = problem("truncated-tail" if found.is_cut else code, message, path, line)
+                return {**found.fields, "items": found.elements}, (
+                    damage,
+                    *skipped,
+                    *repair_problems(repairs, path),
+                )
     return problem("not-a-session", "JSON, but no conversation in a known form", path)
 
 
@@ -215,15 +235,15 @@ def _is_session(value: Record) -> bool:
     return type(value.get("session")) is dict and type(value.get("items")) is list
 
 
-def _fold(state: State, document: Record) -> None:
-    beside = {key: value for key, value in document.items() if key not in ("session", "items")}
-    meet_session(state, {**beside, **document["session"]}, None)
+def _fold_document(state: State, document: Record) -> None:
+    fields = {key: value for key, value in document.items() if key not in ("session", "items")}
+    fold_session_meta(state, {**fields, **document["session"]}, None)
     state.records = 1
     for index, item in enumerate(document["items"]):
         state.records += 1
         state.place = index + 1
         state.notes.place = (0, index)
-        fold_bare(state, _as_record(item))
+        fold_bare_record(state, _as_record(item))
 
 
 def _as_record(item: Any) -> Record:
@@ -231,10 +251,10 @@ def _as_record(item: Any) -> Record:
 
 
 def read(source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] | Problem:
-    """Read a file; given what an earlier call returned, only what was appended since."""
-    if source.path.name.endswith(PACKED):
-        return _packed(source)
-    form = form_of(source.path, source.disk)
+    """Read a file; given the result of an earlier call, read only what was appended since."""
+    if source.path.name.endswith(ZST):
+        return _read_compressed(source)
+    form = read_form(source.path, source.disk)
     match form:
         case Problem():
             return form
@@ -242,8 +262,8 @@ def read(source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] |
             return read_document(source)
         case "history" | "index":
             return read_list(source, form)
-    known = _known(earlier)
-    file = open_lines(source.path, known.mark if known else START, source.disk)
+    known = _earlier_rollout(earlier)
+    file = open_lines(source.path, known.mark if known else FILE_START, source.disk)
     if isinstance(file, Problem):
         return file
     with file:
@@ -252,21 +272,20 @@ def read(source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] |
         return (Reading(source, name, found.thread, file.size, file.modified_at, found, ()),)
 
 
-def _known(earlier: Sequence[Reading]) -> Rollout | None:
-    """Return what was read before, if it can be gone on with."""
+def _earlier_rollout(earlier: Sequence[Reading]) -> Rollout | None:
     if len(earlier) != 1 or not isinstance(earlier[0].state, Rollout):
         return None
     known: Rollout = earlier[0].state
-    return known if known.mark != START else None
+    return known if known.mark != FILE_START else None
 
 
-def _packed(source: Source) -> Sequence[Reading] | Problem:
+def _read_compressed(source: Source) -> Sequence[Reading] | Problem:
     file = open_file(source.path, source.disk)
     if isinstance(file, Problem):
         return file
     with closing(file):
-        found = read_packed(source, file)
+        found = read_compressed(source, file)
     if not found.state.meta:
-        return problem("not-a-session", "compressed, but no conversation of Codex", source.shown)
-    at = modified_at(file.modified_ns)
+        return problem("not-a-session", "compressed, but no conversation of Codex", source.display_path)
+    at = time_from_ns(file.modified_ns)
     return (Reading(source, "codex-jsonl-zst", found.thread, file.size, at, found, ()),)

@@ -1,7 +1,4 @@
-"""Lines folded into a state, whichever generation wrote them.
-
-Evidence: `docs/formats/codex.md`, section 3.
-"""
+"""Folds lines of every generation of Codex into a state. Evidence: `docs/formats/codex.md`, section 3."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
@@ -9,21 +6,34 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from retold.agents.codex.events import event, tell_answer
-from retold.agents.codex.messages import item, merged, put_response, put_said, withdrawn_thoughts
-from retold.agents.codex.raw import ITEM_TYPES, Record, text_or_none
-from retold.agents.codex.state import Asked, Figures, Handler, State, is_subagent
-from retold.agents.codex.tokens import compact, count, meet_turn, name_thread, record
-from retold.agents.codex.tool_calls import ask, full_name, put_answer, wait_for
-from retold.agents.codex.tool_results import as_object, result
+from retold.agents.codex.events import fold_answer_text, fold_event
+from retold.agents.codex.messages import (
+    fold_item,
+    merge_extra,
+    put_answer_text,
+    put_response,
+    withdraw_thoughts,
+)
+from retold.agents.codex.raw import ITEM_TYPES, Record
+from retold.agents.codex.state import Figures, Handler, PendingCall, State, is_subagent
+from retold.agents.codex.tokens import (
+    fold_compaction,
+    fold_count,
+    fold_usage_record,
+    name_thread,
+    note_turn_id,
+)
+from retold.agents.codex.tool_calls import fold_call, full_name, keep_place, put_result
+from retold.agents.codex.tool_results import decode_object, normalise_result
 from retold.model.problem import Problem
-from retold.model.serialization import shown_value
+from retold.model.serialization import short_repr
 from retold.model.session import Event, Opaque, Part, Text, Thinking
+from retold.reading.json_decode import text_or_none
 from retold.reading.jsonl import Piece, decode_line
 
 
 class RolloutLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A line as all are since 0.33."""
+    """The form of all lines since 0.33."""
 
     timestamp: Annotated[datetime, msgspec.Meta(tz=True)]
     type: str
@@ -37,7 +47,7 @@ _LINE = msgspec.json.Decoder(RolloutLine)
 
 
 class Numbered(msgspec.Struct, gc=False):
-    """The place of a line in its thread (since 0.144)."""
+    """The ordinal of a line in its thread (since 0.144)."""
 
     ordinal: int | None = None
 
@@ -46,7 +56,7 @@ _NUMBERED = msgspec.json.Decoder(Numbered)
 
 
 def replay(state: State, pieces: Iterable[Piece]) -> Piece | None:
-    """Fold lines into a state; return the last if it has no end, unfolded."""
+    """Fold lines into a state; return an unfinished last line, which is not folded."""
     tail: Piece | None = None
     for piece in pieces:
         number, raw, is_whole = piece
@@ -54,7 +64,7 @@ def replay(state: State, pieces: Iterable[Piece]) -> Piece | None:
             tail = piece
             continue
         try:
-            line = decode(raw)
+            line = _decode_checked_line(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             _fold_enveloped(state, piece)
             continue
@@ -63,12 +73,12 @@ def replay(state: State, pieces: Iterable[Piece]) -> Piece | None:
             continue
         state.move(number, line.ordinal, line.timestamp)
         payload = line.payload
-        HANDLERS[type(payload)](state, payload, line.timestamp, line.metadata)
+        _CHECKED_HANDLERS[type(payload)](state, payload, line.timestamp, line.metadata)
     return tail
 
 
-def before(pieces: Iterable[Piece], end: int) -> Iterator[Piece]:
-    """Yield the lines that stand before an ordinal."""
+def take_before(pieces: Iterable[Piece], end: int) -> Iterator[Piece]:
+    """Yield the lines before an ordinal."""
     for piece in pieces:
         try:
             ordinal = _NUMBERED.decode(piece[1]).ordinal
@@ -80,7 +90,6 @@ def before(pieces: Iterable[Piece], end: int) -> Iterator[Piece]:
 
 
 def _fold_enveloped(state: State, piece: Piece) -> None:
-    """Fold a line of any kind that has an envelope."""
     number, raw, _ = piece
     try:
         line = _LINE.decode(raw)
@@ -96,37 +105,37 @@ def _fold_enveloped(state: State, piece: Piece) -> None:
 
 
 def _with_metadata(payload: Record, metadata: Any) -> Record:
-    """Return a payload with what stands beside it on the line (0.166); a few payloads have such a field themselves."""
+    """Return a payload with the metadata beside it (0.166); a few payloads have such a field themselves."""
     within = payload.get("metadata")
     both = {**metadata, **within} if type(metadata) is dict and type(within) is dict else metadata
     return {**payload, "metadata": both}
 
 
 def fold_slowly(state: State, piece: Piece) -> None:
-    """Fold a line that is not as nearly all are: mended, in pieces, or of another generation."""
+    """Fold a line that is damaged, glued to others, or of another generation."""
     number, raw, is_whole = piece
     for line in decode_line(raw, number, state.notes.path, is_whole=is_whole):
         if isinstance(line, Problem):
             state.notes.problems.append(line)
         else:
-            fold(state, line.value, number)
+            fold_record(state, line.value, number)
 
 
-def fold(state: State, value: Any, number: int) -> None:
-    """Take one record down, at its line."""
+def fold_record(state: State, value: Any, number: int) -> None:
+    """Fold one record at its line."""
     state.records += 1
     notes = state.notes
     notes.place = (number, -1)
     state.place = number - 1
     if type(value) is not dict:
-        _unknown(state, value, None)
+        _fold_unknown(state, value, None)
         return
     kind, payload = value.get("type"), value.get("payload")
     handler = _HANDLERS.get(kind) if type(kind) is str else None
     if handler is None or type(payload) is not dict:
-        fold_bare(state, value)
+        fold_bare_record(state, value)
         return
-    at = notes.time(value.get("timestamp"))
+    at = notes.parse_time(value.get("timestamp"))
     if at is not None:
         state.last_at = at
     ordinal = value.get("ordinal")
@@ -138,25 +147,25 @@ def fold(state: State, value: Any, number: int) -> None:
     handler(state, {**unknown, **payload} if unknown else payload, at)
 
 
-def fold_bare(state: State, value: Record) -> None:
-    """Take a line without an envelope down: up to 0.32 every line is one."""
+def fold_bare_record(state: State, value: Record) -> None:
+    """Fold a line without an envelope, as all are up to 0.32."""
     kind = value.get("type")
     if type(kind) is str and kind in ITEM_TYPES and "payload" not in value:
-        item(state, value, None)
+        fold_item(state, value, None)
     elif not state.meta and type(value.get("id")) is str and "timestamp" in value and kind is None:
-        meet_session(state, value, None)
+        fold_session_meta(state, value, None)
     elif value != {"record_type": "state"}:
-        _unknown(state, value, state.notes.time(value.get("timestamp")))
+        _fold_unknown(state, value, state.notes.parse_time(value.get("timestamp")))
 
 
-def _unknown(state: State, value: Any, at: datetime | None) -> None:
+def _fold_unknown(state: State, value: Any, at: datetime | None) -> None:
     kind = value.get("type") if type(value) is dict else None
-    state.notes.kept("unknown-record", f"a line of type {shown_value(kind)}")
+    state.notes.add_opaque("unknown-record", f"a line of type {short_repr(kind)}")
     state.put(Event(None, "notice", at, "live", "", Opaque(value)))
 
 
-def meet_session(state: State, payload: Record, at: datetime | None) -> None:
-    """Take down whose file this is; a later record of that kind is a copy, its own or its parent's."""
+def fold_session_meta(state: State, payload: Record, at: datetime | None) -> None:
+    """Fold the description of the thread; a later record of this type is a copy of its own or its parent's."""
     if not state.meta:
         state.meta = state.latest["session_meta"] = payload
         state.is_subagent = is_subagent(payload)
@@ -166,7 +175,7 @@ def meet_session(state: State, payload: Record, at: datetime | None) -> None:
         state.meter.starts_from_last = has_base
         name_thread(state.meter, text_or_none(payload.get("id")))
         return
-    if state.records == _SECOND and payload.get("id") != state.meta.get("id"):
+    if state.records == _SECOND_RECORD and payload.get("id") != state.meta.get("id"):
         state.copied_from = text_or_none(payload.get("id"))
         state.is_copying = True
     changed = {key: value for key, value in payload.items() if state.meta.get(key) != value}
@@ -174,72 +183,72 @@ def meet_session(state: State, payload: Record, at: datetime | None) -> None:
         state.put(Event(None, "notice", at, "live", "", extra={"type": "session_meta", **changed}))
 
 
-def _turn_context(state: State, payload: Record, at: datetime | None) -> None:
-    meet_turn(state, payload.get("turn_id"))
+def _fold_turn_context(state: State, payload: Record, at: datetime | None) -> None:
+    note_turn_id(state, payload.get("turn_id"))
     state.model = text_or_none(payload.get("model")) or state.model
-    _put_changed(state, "turn_context", payload, at)
+    _put_changes(state, "turn_context", payload, at)
 
 
-def _changed(kind: str) -> Handler:
-    """Return what takes down records of a kind that are written again and again."""
-    return lambda state, payload, at: _put_changed(state, kind, payload, at)
+def _make_change_handler(kind: str) -> Handler:
+    """Return a handler of records of a type that are written repeatedly."""
+    return lambda state, payload, at: _put_changes(state, kind, payload, at)
 
 
-def _put_changed(state: State, kind: str, payload: Record, at: datetime | None) -> None:
-    changed = state.changed(kind, payload)
+def _put_changes(state: State, kind: str, payload: Record, at: datetime | None) -> None:
+    changed = state.take_changes(kind, payload)
     if changed:
         state.put(Event(None, "notice", at, "live", "", extra={"type": kind, **changed}))
 
 
-_SECOND = 2
+_SECOND_RECORD = 2
 _HANDLERS: dict[str, Handler] = {
-    "response_item": item,
-    "event_msg": event,
-    "turn_context": _turn_context,
-    "session_meta": meet_session,
-    "compacted": compact,
-    "world_state": _changed("world_state"),
-    "token_usage_record": record,
-    "inter_agent_communication": _changed("inter_agent_communication"),
-    "inter_agent_communication_metadata": _changed("inter_agent_communication_metadata"),
+    "response_item": fold_item,
+    "event_msg": fold_event,
+    "turn_context": _fold_turn_context,
+    "session_meta": fold_session_meta,
+    "compacted": fold_compaction,
+    "world_state": _make_change_handler("world_state"),
+    "token_usage_record": fold_usage_record,
+    "inter_agent_communication": _make_change_handler("inter_agent_communication"),
+    "inter_agent_communication_metadata": _make_change_handler("inter_agent_communication_metadata"),
 }
-
-
-PASSED = "internal_chat_message_metadata_passthrough"
+PASSTHROUGH = "internal_chat_message_metadata_passthrough"
 Empty = Annotated[list[Any], msgspec.Meta(max_length=0)]
-Beside = dict[str, Any] | None
-"""What stands beside a payload on its line (0.166)."""
+LineMetadata = dict[str, Any] | None
+"""The metadata beside a payload on its line (0.166)."""
 
 
-class Shape(msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field="type", omit_defaults=True):
+class PayloadShape(
+    msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field="type", omit_defaults=True
+):
     """A payload, or a part of one."""
 
 
-class Item(Shape):
-    """What every item may have."""
+class Item(PayloadShape):
+    """Fields of every item."""
 
     id: str | None = None
-    passed: Beside = msgspec.field(default=None, name=PASSED)
+    passed: LineMetadata = msgspec.field(default=None, name=PASSTHROUGH)
 
 
-class SaidText(Shape, tag="output_text"):
-    """Words of the model."""
+class AnswerText(PayloadShape, tag="output_text"):
+    """A text of the model."""
 
     text: str
     annotations: Empty | None = None
 
 
-class Said(Item, tag="message", kw_only=True):
-    """An answer of one piece."""
+class AnswerItem(Item, tag="message", kw_only=True):
+    """An answer with a single text."""
 
     role: Literal["assistant"]
-    content: Annotated[list[SaidText], msgspec.Meta(min_length=1, max_length=1)]
+    content: Annotated[list[AnswerText], msgspec.Meta(min_length=1, max_length=1)]
     status: str | None = None
     phase: str | None = None
 
 
-class Summary(Shape, tag="summary_text"):
-    """A thought, as far as it is told."""
+class Summary(PayloadShape, tag="summary_text"):
+    """The readable part of a thought."""
 
     text: str
 
@@ -263,7 +272,7 @@ class Call(Item, tag="function_call", kw_only=True):
 
 
 class CustomCall(Item, tag="custom_tool_call", kw_only=True):
-    """A call with any text."""
+    """A call with a text as its input."""
 
     name: str
     input: str
@@ -272,21 +281,21 @@ class CustomCall(Item, tag="custom_tool_call", kw_only=True):
 
 
 class Output(Item, tag="function_call_output", kw_only=True):
-    """What came back."""
+    """The result of a call."""
 
     call_id: str
     output: str
 
 
 class CustomOutput(Item, tag="custom_tool_call_output", kw_only=True):
-    """What came back from a call with any text."""
+    """The result of a call with a text as its input."""
 
     call_id: str
     output: str
 
 
-class Spent(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """Tokens, as Codex counts."""
+class TokenFigures(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """Tokens by Codex's counts."""
 
     input_tokens: int
     cached_input_tokens: int
@@ -296,7 +305,7 @@ class Spent(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     cache_write_input_tokens: int = 0
 
     def figures(self) -> Figures:
-        """Return them in their order."""
+        """Return the counts in the order of `Figures`."""
         return (
             self.input_tokens,
             self.cached_input_tokens,
@@ -307,122 +316,126 @@ class Spent(msgspec.Struct, forbid_unknown_fields=True, gc=False):
         )
 
 
-class Info(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """The running total, and what the last response took."""
+class TokenInfo(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """The running total, and the tokens of the last response."""
 
-    total_token_usage: Spent
-    last_token_usage: Spent
+    total_token_usage: TokenFigures
+    last_token_usage: TokenFigures
     model_context_window: int | None = None
 
 
-class Count(Shape, tag="token_count"):
-    """A count; none, where nothing was counted yet."""
+class TokenCount(PayloadShape, tag="token_count"):
+    """A token count with its limits."""
 
-    info: Info
+    info: TokenInfo
     rate_limits: dict[str, Any] | None = None
 
 
-class Told(Shape, tag="agent_message"):
-    """An answer, told as an event."""
+class AnswerEvent(PayloadShape, tag="agent_message"):
+    """An event that repeats an answer."""
 
     message: str
     phase: str | None = None
     memory_citation: None = None
 
 
-class UsualLine(msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field="type", kw_only=True):
-    """What every line has."""
+class BaseLine(msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field="type", kw_only=True):
+    """Fields of every line."""
 
     timestamp: Annotated[datetime, msgspec.Meta(tz=True)]
     ordinal: int | None = None
-    metadata: Beside = None
+    metadata: LineMetadata = None
 
 
-class ItemLine(UsualLine, tag="response_item"):
+class ItemLine(BaseLine, tag="response_item"):
     """A line with an item."""
 
-    payload: Said | Reasoning | Call | CustomCall | Output | CustomOutput
+    payload: AnswerItem | Reasoning | Call | CustomCall | Output | CustomOutput
 
 
-class EventLine(UsualLine, tag="event_msg"):
+class EventLine(BaseLine, tag="event_msg"):
     """A line with an event."""
 
-    payload: Count | Told
+    payload: TokenCount | AnswerEvent
 
 
-decode = msgspec.json.Decoder(ItemLine | EventLine).decode
+_decode_checked_line = msgspec.json.Decoder(ItemLine | EventLine).decode
 
 
-def _extra(item: Item, beside: Beside, **more: str | None) -> Record | None:
-    if not item.passed and not beside and not any(more.values()):
+def _extra(item: Item, metadata: LineMetadata, **more: str | None) -> Record | None:
+    if not item.passed and not metadata and not any(more.values()):
         return None
-    told = {PASSED: item.passed, "metadata": beside, **more}
-    return {key: value for key, value in told.items() if value}
+    fields = {PASSTHROUGH: item.passed, "metadata": metadata, **more}
+    return {key: value for key, value in fields.items() if value}
 
 
-def _said(state: State, item: Said, at: datetime, beside: Beside) -> None:
+def _fold_answer(state: State, item: AnswerItem, at: datetime, metadata: LineMetadata) -> None:
     text = item.content[0].text
-    extra = _extra(item, beside, status=item.status, phase=item.phase)
-    put_said(state, item.id or None, (Text(text),), text, extra, at)
+    extra = _extra(item, metadata, status=item.status, phase=item.phase)
+    put_answer_text(state, item.id or None, (Text(text),), text, extra, at)
 
 
-def _reasoning(state: State, item: Reasoning, at: datetime, beside: Beside) -> None:
+def _fold_reasoning(state: State, item: Reasoning, at: datetime, metadata: LineMetadata) -> None:
     thoughts = [part.text for part in item.summary]
-    extra = merged(_extra(item, beside), withdrawn_thoughts(state, thoughts))
+    extra = merge_extra(_extra(item, metadata), withdraw_thoughts(state, thoughts))
     sealed, first = item.encrypted_content or None, thoughts[0] if thoughts else ""
     parts: tuple[Part, ...] = tuple([Thinking(None, text) for text in thoughts[1:]])
     put_response(state, item.id or None, (Thinking(None, first, None, sealed), *parts), extra, at)
 
 
-def _call(state: State, item: Call, at: datetime, beside: Beside) -> None:
-    arguments = as_object(item.arguments)
+def _fold_call(state: State, item: Call, at: datetime, metadata: LineMetadata) -> None:
+    arguments = decode_object(item.arguments)
     if arguments is None:
-        ask(state, merged(msgspec.to_builtins(item), beside and {"metadata": beside}) or {}, at)
+        fold_call(
+            state, merge_extra(msgspec.to_builtins(item), metadata and {"metadata": metadata}) or {}, at
+        )
         return
     name = full_name(item.name, item.namespace)
-    _wait(state, item, name, arguments, at, beside)
+    _keep_call(state, item, name, arguments, at, metadata)
 
 
-def _custom_call(state: State, item: CustomCall, at: datetime, beside: Beside) -> None:
-    _wait(state, item, item.name, {"input": item.input}, at, beside)
+def _fold_custom_call(state: State, item: CustomCall, at: datetime, metadata: LineMetadata) -> None:
+    _keep_call(state, item, item.name, {"input": item.input}, at, metadata)
 
 
-def _wait(  # noqa: PLR0913 - one argument a field
-    state: State, item: Call | CustomCall, name: str, arguments: Record, at: datetime, beside: Beside
+def _keep_call(  # noqa: PLR0913 - one argument a field
+    state: State, item: Call | CustomCall, name: str, arguments: Record, at: datetime, metadata: LineMetadata
 ) -> None:
-    extra, status = _extra(item, beside), item.status or None
+    extra, status = _extra(item, metadata), item.status or None
     response = state.meter.response
-    asked = Asked(
+    pending = PendingCall(
         item.call_id, name, arguments, status, None, item.id or None, at, state.model, response, extra
     )
-    wait_for(state, asked)
+    keep_place(state, pending)
 
 
-def _output(state: State, item: Output | CustomOutput, at: datetime, beside: Beside) -> None:
-    put_answer(state, item.call_id, result(item.output), item.id or None, _extra(item, beside), at)
+def _fold_output(state: State, item: Output | CustomOutput, at: datetime, metadata: LineMetadata) -> None:
+    put_result(
+        state, item.call_id, normalise_result(item.output), item.id or None, _extra(item, metadata), at
+    )
 
 
-def _count(state: State, counted: Count, at: datetime, _: Beside) -> None:
-    if counted.rate_limits is not None:
-        state.limits = counted.rate_limits
-    info = counted.info
+def _fold_count(state: State, token_count: TokenCount, at: datetime, _: LineMetadata) -> None:
+    if token_count.rate_limits is not None:
+        state.limits = token_count.rate_limits
+    info = token_count.info
     state.window = info.model_context_window
-    count(state, info.total_token_usage.figures(), info.last_token_usage.figures, at)
+    fold_count(state, info.total_token_usage.figures(), info.last_token_usage.figures, at)
 
 
-def _told(state: State, told: Told, at: datetime, beside: Beside) -> None:
-    extra = {"phase": told.phase, "metadata": beside} if told.phase or beside else None
+def _fold_answer_event(state: State, event: AnswerEvent, at: datetime, metadata: LineMetadata) -> None:
+    extra = {"phase": event.phase, "metadata": metadata} if event.phase or metadata else None
     known = {key: value for key, value in extra.items() if value} if extra else None
-    tell_answer(state, told.message, known, at)
+    fold_answer_text(state, event.message, known, at)
 
 
-HANDLERS: dict[type, Callable[[State, Any, datetime, Beside], None]] = {
-    Said: _said,
-    Reasoning: _reasoning,
-    Call: _call,
-    CustomCall: _custom_call,
-    Output: _output,
-    CustomOutput: _output,
-    Count: _count,
-    Told: _told,
+_CHECKED_HANDLERS: dict[type, Callable[[State, Any, datetime, LineMetadata], None]] = {
+    AnswerItem: _fold_answer,
+    Reasoning: _fold_reasoning,
+    Call: _fold_call,
+    CustomCall: _fold_custom_call,
+    Output: _fold_output,
+    CustomOutput: _fold_output,
+    TokenCount: _fold_count,
+    AnswerEvent: _fold_answer_event,
 }

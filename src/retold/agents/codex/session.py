@@ -1,44 +1,44 @@
-"""A thread's files to a draft of its session."""
+"""Makes the Session of a thread from its files."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
-from retold.agents.codex.prompt_text import as_injected
+from retold.agents.codex.prompt_text import as_context
 from retold.agents.codex.raw import Record
 from retold.agents.codex.reader import Rollout
-from retold.agents.codex.state import State, copied, kind_of, parent_of, project_of
-from retold.agents.codex.thread_lists import lost_draft, name_in
-from retold.agents.codex.tokens import settle, thread_start
-from retold.agents.codex.tool_calls import finish
+from retold.agents.codex.state import State, copy_state, kind_of, parent_of, project_of
+from retold.agents.codex.thread_lists import make_lost_draft, thread_name
+from retold.agents.codex.tokens import assign_early_tokens, thread_start
+from retold.agents.codex.tool_calls import finish_calls
 from retold.agents.protocol import Reading, source_file
-from retold.model.builder import Draft, assembled, estimated
+from retold.model.builder import Draft, assemble_session, estimate_usage, status_after
 from retold.model.problem import Problem, problem
-from retold.model.serialization import room_for_depth
-from retold.model.session import Coverage, Entry, Fate, Message, Part, Session, SessionStatus, ToolCall, View
+from retold.model.serialization import allow_deep_values
+from retold.model.session import Coverage, Entry, Fate, Message, Part, Session, ToolCall, View
 from retold.reading.diagnostics import ReaderNotes
 
 
-def superseded(entries: Sequence[Entry | None], copies: Iterable[State]) -> Iterator[Entry]:
-    """Yield the entries of copies that say something which is not among the others."""
-    told = [entry for entry in entries if entry is not None]
-    known = {word for entry in told for word in _words(entry)}
-    requests = {entry.usage.request for entry in told if isinstance(entry, Message) and entry.usage}
+def select_superseded(entries: Sequence[Entry | None], copies: Iterable[State]) -> Iterator[Entry]:
+    """Yield the entries of copies with words that no other entry has."""
+    own_entries = [entry for entry in entries if entry is not None]
+    known = {word for entry in own_entries for word in _words(entry)}
+    requests = {entry.usage.request for entry in own_entries if isinstance(entry, Message) and entry.usage}
     for copy in copies:
         for entry in copy.entries:
             words = set(_words(entry)) if entry is not None else set()
             if entry is not None and not words <= known:
                 known |= words
-                yield _without_usage(msgspec.structs.replace(entry, fate="superseded"), requests)
+                yield _without_usage(replace(entry, fate="superseded"), requests)
 
 
 def _without_usage(entry: Entry, requests: set[str]) -> Entry:
-    """Return an entry without the figures of a request that is counted: such requests are known by their number only."""
+    """Return an entry without the tokens of a request that is counted elsewhere: only its number identifies it."""
     if not isinstance(entry, Message) or entry.usage is None or entry.usage.request not in requests:
         return entry
-    return msgspec.structs.replace(entry, usage=None)
+    return replace(entry, usage=None)
 
 
 def _words(entry: Entry) -> Iterator[str]:
@@ -61,39 +61,39 @@ def _part_words(part: Part) -> Iterator[str]:
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
-def timeline(rollouts: Sequence[Rollout]) -> tuple[Entry, ...]:
-    """Return the entries of the files of one thread, in the order in which the files were begun."""
+def make_timeline(rollouts: Sequence[Rollout]) -> tuple[Entry, ...]:
+    """Return the entries of the files of a thread, in the order in which the files were begun."""
     only = rollouts[0]
-    if len(rollouts) == 1 and only.base is None and only.own_from is None and not only.state.cuts:
-        return tuple([entry for entry in _completed(only.state).entries if entry is not None])
+    if len(rollouts) == 1 and only.base is None and only.own_start is None and not only.state.cuts:
+        return tuple([entry for entry in _complete_state(only.state).entries if entry is not None])
     files = _all_files(rollouts)
     tip = max(rollouts, key=_order)
-    ends = _ends(tip, files)
+    ends = _find_ends(tip, files)
     entries: list[Entry | None] = []
     fates: dict[int, Fate] = {}
-    unmarked = _Unmarked()
+    free_places = _PlacesWithoutFate()
     for rollout in sorted(files.values(), key=_order):
-        start, state = len(entries), _completed(rollout.state)
-        entries += _marked(state, rollout, tip.thread)
-        kept = _kept(state, ends.get(rollout.id, 0))
+        start, state = len(entries), _complete_state(rollout.state)
+        entries += _mark_copies(state, rollout, tip.thread)
+        end = _count_before(state, ends.get(rollout.id, 0))
         for cut in state.cuts:
-            if cut.at < kept:
+            if cut.at < end:
                 first = start + cut.start if cut.fate == "rewound" else 0
-                fates.update((place, cut.fate) for place in unmarked.taken(first, start + cut.at))
-        fates.update((place, "rewound") for place in unmarked.taken(start + kept, len(entries)))
-    copies = [_completed(rollout.state) for rollout in rollouts if files[rollout.id] is not rollout]
-    return (*_with_fates(entries, fates), *superseded(entries, copies))
+                fates.update((place, cut.fate) for place in free_places.take(first, start + cut.at))
+        fates.update((place, "rewound") for place in free_places.take(start + end, len(entries)))
+    copies = [_complete_state(rollout.state) for rollout in rollouts if files[rollout.id] is not rollout]
+    return (*_apply_fates(entries, fates), *select_superseded(entries, copies))
 
 
-class _Unmarked:
-    """The places without a fate. Each is taken once, so that many cuts over the same places take linear time."""
+class _PlacesWithoutFate:
+    """The places that have no fate yet. Each is taken once, so that many cuts over the same places take linear time."""
 
     def __init__(self) -> None:
         self._next: dict[int, int] = {}
-        """For a place that was taken, one behind it; to follow these leads to the next that was not."""
+        """For a taken place, a later one; following these leads to the next free place."""
 
-    def taken(self, first: int, end: int) -> Iterator[int]:
-        """Take the places of a range that nobody has taken."""
+    def take(self, first: int, end: int) -> Iterator[int]:
+        """Yield the free places of a range, and mark them as taken."""
         place = self._after(first)
         while place < end:
             yield place
@@ -110,7 +110,7 @@ class _Unmarked:
 
 
 def _all_files(rollouts: Sequence[Rollout]) -> dict[str | None, Rollout]:
-    """Return the files by id, with those that they go on from; of copies, the one that was read furthest."""
+    """Return the files by id, with those that they continue; of copies, the one that was read furthest."""
     files: dict[str | None, Rollout] = {}
     for rollout in rollouts:
         if rollout.id not in files or files[rollout.id].state.records < rollout.state.records:
@@ -127,8 +127,8 @@ def _order(rollout: Rollout) -> tuple[datetime, int]:
     return thread_start(rollout.state.meta) or _EPOCH, rollout.state.records
 
 
-def _ends(tip: Rollout, files: dict[str | None, Rollout]) -> dict[str | None, int | None]:
-    """Return the files that Codex would load, each with the ordinal at which the next goes on."""
+def _find_ends(tip: Rollout, files: dict[str | None, Rollout]) -> dict[str | None, int | None]:
+    """Return the files that Codex would load, each with the ordinal at which the next one continues it."""
     ends: dict[str | None, int | None] = {tip.id: None}
     rollout = tip
     while type(found := rollout.state.meta.get("history_base")) is dict:
@@ -141,83 +141,83 @@ def _ends(tip: Rollout, files: dict[str | None, Rollout]) -> dict[str | None, in
     return ends
 
 
-def _kept(state: State, end: int | None) -> int:
-    """Return how many entries stand before an ordinal."""
+def _count_before(state: State, end: int | None) -> int:
     return len(state.entries) if end is None else sum([place < end for place in state.places])
 
 
-def _completed(state: State) -> State:
-    """Return a state in which nothing waits any more: what has not come by now is not there."""
+def _complete_state(state: State) -> State:
+    """Return a state in which no call or token count is pending: what is missing by now will not come."""
     has_doubts = state.has_spoken_events and state.unconfirmed
-    if not state.waiting and state.meter.ahead is None and not has_doubts:
+    if not state.pending_calls and state.meter.ahead is None and not has_doubts:
         return state
-    state = copied(state)
-    settle(state, state.last_at)
-    finish(state)
+    state = copy_state(state)
+    assign_early_tokens(state, state.last_at)
+    finish_calls(state)
     for index in state.unconfirmed if state.has_spoken_events else ():
         entry = state.entries[index]
         if type(entry) is Message:
-            # Every turn that a human began has an event; this one is Codex's own, under a name that is not listed.
-            state.entries[index] = msgspec.structs.replace(entry, prompt=None, parts=as_injected(entry.parts))
+            # Every turn of a person has an event; this prompt is Codex's own, under an unknown opening.
+            state.entries[index] = replace(entry, prompt=None, parts=as_context("environment", entry.parts))
     return state
 
 
-def _marked(state: State, rollout: Rollout, thread: str | None) -> list[Entry | None]:
-    """Return the entries, with those marked that are another thread's: nobody said them here."""
-    own_from = rollout.own_from
+def _mark_copies(state: State, rollout: Rollout, thread: str | None) -> list[Entry | None]:
+    """Return the entries, those of another thread marked as copies."""
+    own_from = rollout.own_start
     if rollout.thread == thread and own_from is None:
         return state.entries
     is_foreign = rollout.thread != thread
     return [
-        entry if not is_foreign and (own_from is None or place >= own_from) else _foreign(entry)
+        entry if not is_foreign and (own_from is None or place >= own_from) else _as_copy(entry)
         for entry, place in zip(state.entries, state.places, strict=True)
     ]
 
 
-def _foreign(entry: Entry | None) -> Entry | None:
+def _as_copy(entry: Entry | None) -> Entry | None:
     if entry is None:
         return None
     if type(entry) is Message:
-        return msgspec.structs.replace(entry, own=False, prompt=None)
-    return msgspec.structs.replace(entry, own=False)
+        return replace(entry, own=False, prompt=None)
+    return replace(entry, own=False)
 
 
-def _with_fates(entries: Sequence[Entry | None], fates: dict[int, Fate]) -> list[Entry]:
+def _apply_fates(entries: Sequence[Entry | None], fates: dict[int, Fate]) -> list[Entry]:
     if not fates:
         return [entry for entry in entries if entry is not None]
     return [
-        msgspec.structs.replace(entry, fate=fates[place]) if place in fates else entry
+        replace(entry, fate=fates[place]) if place in fates else entry
         for place, entry in enumerate(entries)
         if entry is not None
     ]
 
 
-_TOLD = frozenset(("id", "timestamp", "cwd"))
-"""What of a thread's own record has a field of ours."""
+_KNOWN_KEYS = frozenset(("id", "timestamp", "cwd"))
+"""Fields of a thread's record that Session has."""
 
 
-def recorded_draft(readings: Sequence[Reading], lists: Sequence[Reading], view: View) -> Draft:
-    """Return the draft of a thread; `lists` may know its name."""
+def make_draft(readings: Sequence[Reading], lists: Sequence[Reading], view: View) -> Draft:
+    """Return the draft of a thread; `lists` may hold its name."""
     rollouts: list[Rollout] = [reading.state for reading in readings]
     first = min(rollouts, key=lambda rollout: (str(rollout.state.meta.get("timestamp")), rollout.id or ""))
     meta, path = first.state.meta, readings[0].source
     thread = first.thread or path.path.name.partition(".")[0]
-    notes = ReaderNotes(path.shown)
-    full = timeline(rollouts)
+    notes = ReaderNotes(path.display_path)
+    full = make_timeline(rollouts)
     if all(entry.usage is None for entry in full if type(entry) is Message):
-        full = estimated(full, thread)
-    started_at, ended_at, are_derived = _times(readings, notes.time(meta.get("timestamp")), full)
+        full = estimate_usage(full, thread)
+    started_at, ended_at, are_derived = _times(readings, notes.parse_time(meta.get("timestamp")), full)
+    live_messages = (entry for entry in reversed(full) if type(entry) is Message and entry.fate == "live")
     return Draft(
         key=f"codex:{thread}",
         agent="codex",
         native_id=first.thread,
         kind=kind_of(meta),
         project=project_of(meta),
-        summary=_name(rollouts) or name_in(lists),
+        summary=_name(rollouts) or thread_name(lists),
         started_at=started_at,
         ended_at=ended_at,
         are_times_derived=are_derived,
-        status=_status(full),
+        status=status_after(next(live_messages, None)),
         parent=parent_of(meta),
         sources=tuple(map(source_file, readings)),
         coverage=_coverage(rollouts),
@@ -245,16 +245,6 @@ def _times(
     return started_at or ended_at, ended_at, False
 
 
-def _status(timeline: Sequence[Entry]) -> SessionStatus:
-    """Tell how it ended by who had the last word that Codex still knows."""
-    live = (entry for entry in reversed(timeline) if type(entry) is Message and entry.fate == "live")
-    last = next(live, None)
-    if last is None or last.role != "assistant":
-        return "interrupted"
-    failed = any(type(part) is ToolCall and part.status == "error" for part in last.parts)
-    return "failure" if failed else "success"
-
-
 def _coverage(rollouts: Sequence[Rollout]) -> Coverage:
     records = sum(rollout.state.records for rollout in rollouts)
     return Coverage(max(records, 1), sum(rollout.state.notes.opaque for rollout in rollouts))
@@ -266,44 +256,48 @@ def _problems(readings: Sequence[Reading]) -> Iterator[Problem]:
         yield from reading.problems
         yield from found.state.notes.problems
         if not found.state.meta:
-            yield problem("no-metadata", "the file does not say whose it is", reading.source.shown)
+            yield problem("no-metadata", "the file does not say whose it is", reading.source.display_path)
         if found.base is None and "history_base" in found.state.meta:
             yield problem(
-                "missing-base", "the rollout that this one goes on from is not there", reading.source.shown
+                "missing-base",
+                "the rollout that this one goes on from is not there",
+                reading.source.display_path,
             )
 
 
 def _extra(meta: Record, rollouts: Sequence[Rollout]) -> Record:
-    """Return what Codex recorded of the thread besides, and how full its limits were at the end."""
+    """Return the other fields of the thread's record, and the final state of its limits."""
     state = rollouts[-1].state
-    told: Record = {**meta, "model_context_window": state.window, "rate_limits": state.limits}
+    fields: Record = {**meta, "model_context_window": state.window, "rate_limits": state.limits}
     extra: dict[str, Any] = {
-        key: value for key, value in told.items() if key not in _TOLD and value is not None
+        key: value for key, value in fields.items() if key not in _KNOWN_KEYS and value is not None
     }
     if any(rollout.is_archived for rollout in rollouts):
         extra["archived"] = True
     return extra
 
 
-def group(reading: Reading) -> str | None:
-    """Return what all readings of one thread share: its id."""
+def group_key(reading: Reading) -> str | None:
+    """Return the id of the thread."""
     return reading.native_id
 
 
 def log_folder(_reading: Reading) -> str | None:
-    """Return no folder: a thread's id is the same in every list."""
+    """Return None: a thread's id is the same in every list."""
     return None
 
 
 def join(readings: Sequence[Reading], view: View = "full") -> Session:
     """Return the Session of all readings of one thread."""
-    ordered = sorted(readings, key=lambda reading: reading.source.shown)
+    ordered = sorted(readings, key=lambda reading: reading.source.display_path)
     rollouts = [reading for reading in ordered if isinstance(reading.state, Rollout)]
     lists = [reading for reading in ordered if not isinstance(reading.state, Rollout)]
-    with room_for_depth():
-        return assembled(recorded_draft(rollouts, lists, view) if rollouts else lost_draft(lists), view)
+    with allow_deep_values():
+        return assemble_session(
+            make_draft(rollouts, lists, view) if rollouts else make_lost_draft(lists), view
+        )
 
 
 def relate(sessions: Sequence[Session]) -> Sequence[Session]:
-    """Return the sessions as they are: parents and children have ids, and so clusters, of their own."""
+    """Return the sessions unchanged: parents and children have clusters of their own."""
     return sessions

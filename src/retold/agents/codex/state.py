@@ -1,4 +1,4 @@
-"""What the lines of a rollout amount to so far: the working memory of the fold, copied before a tail is tried on it."""
+"""The state of a rollout while its lines are folded."""
 
 import copy
 from collections.abc import Callable
@@ -7,36 +7,36 @@ from typing import Any, Literal
 
 import msgspec
 
-from retold.agents.codex.raw import Record, text_or_none
-from retold.model.session import Entry, Kind, Message, Project, root_hash
-from retold.model.usage import Usage
+from retold.agents.codex.raw import Record
+from retold.model.session import Entry, Kind, Message, Project, Usage, root_hash
 from retold.reading.diagnostics import ReaderNotes
+from retold.reading.json_decode import text_or_none
 
 Role = Literal["user", "assistant"]
 Figures = tuple[int, int, int, int, int, int]
-"""Input, cached, written to the cache, output with reasoning, reasoning, total: as Codex counts."""
+"""Input, cached, written to the cache, output with reasoning, reasoning, total: Codex's counts."""
 
 
-class Asked(msgspec.Struct, frozen=True, gc=False):
-    """A call whose result has not come: all that its message will say, and what events said of it meanwhile."""
+class PendingCall(msgspec.Struct, frozen=True, gc=False):
+    """A call without a result so far: the fields of its message, and the outcomes in events."""
 
     call_id: str
     name: str
     arguments: Record
     native_status: str | None
     odd: Record | None
-    """What stands in place of the arguments."""
+    """A value in place of the arguments."""
     id: str | None
     at: datetime | None
     model: str | None
     response: str
     extra: Record | None
     usage: Usage | None = None
-    ends: tuple["End", ...] = ()
+    ends: tuple["CallOutcome", ...] = ()
 
 
-class End(msgspec.Struct, frozen=True):
-    """What an event says of a call: the same call in other words, or one that a script made."""
+class CallOutcome(msgspec.Struct, frozen=True):
+    """The outcome of a call in an event: the same call in other words, or one made by a script."""
 
     status: str | None = None
     exit_code: int | None = None
@@ -50,26 +50,26 @@ class End(msgspec.Struct, frozen=True):
 
 
 class Twin(msgspec.Struct, frozen=True, gc=False):
-    """Words that were recorded once so far: as an item, or as an event."""
+    """Words that were recorded once so far, as an item or as an event."""
 
     role: Role
     text: str
     index: int
 
 
-class Meter(msgspec.Struct):
-    """The running total, and which messages belong to the response that is being recorded."""
+class TokenMeter(msgspec.Struct):
+    """The running total, and the messages of the current response."""
 
     rollout: str
-    """The id under which responses are numbered that have none of their own."""
+    """The id that numbers responses without an id of their own."""
     response: str
     is_of_thread: bool = False
-    """Whether that is the id of the thread: the file itself tells it better than its name, which may be a copy's."""
+    """Whether it is the thread's id: the file itself knows that better than its name, which may be a copy's."""
     totals: Figures | None = None
-    is_unset: bool = False
-    """Whether nothing was counted when it was last told: up to 0.60 a resume begins the total anew."""
+    is_reset: bool = False
+    """Whether the last count was empty: up to 0.60 a resume restarts the total."""
     starts_from_last: bool = False
-    """For a fork without copied lines: its total begins at the parent's."""
+    """Whether this is a fork without copied lines: its total begins at the parent's."""
     has_records: bool = False
     closed: set[str] = msgspec.field(default_factory=set)
     count: int = 0
@@ -77,15 +77,15 @@ class Meter(msgspec.Struct):
     ahead: Usage | None = None
     """Tokens of a response whose items have not come: up to 0.60 the count stands before them."""
     ahead_place: int = 0
-    """The place of the count that is ahead: it may be a copied line while the next line is the thread's own."""
-    told: int | None = None
-    """The last answer since the last count that is known only as an event."""
+    """The place of the early count: it may be a copied line while the next line is the thread's own."""
+    event_answer: int | None = None
+    """The last answer since the last count, if only an event holds it."""
     claimant: int | None = None
-    """Such an answer before the count that is ahead: its tokens, if no item takes its place."""
+    """Such an answer before the early count: it gets the tokens if no item replaces it."""
 
 
-class Cut(msgspec.Struct, frozen=True):
-    """At one place of the timeline, what stood from another on was left behind."""
+class TimelineCut(msgspec.Struct, frozen=True):
+    """A place of the timeline at which the entries since another place were left behind."""
 
     at: int
     start: int
@@ -93,61 +93,61 @@ class Cut(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct):
-    """A rollout, as far as it was read."""
+    """A rollout as far as it was read."""
 
     notes: ReaderNotes
-    meter: Meter
+    meter: TokenMeter
     entries: list[Entry | None] = msgspec.field(default_factory=list)
-    """None where a call waits for its result, and where an event's words came again as an item's."""
+    """None for a pending call, and for an event whose words an item repeated."""
     places: list[int] = msgspec.field(default_factory=list)
     place: int = 0
-    """Where the line stands: its ordinal, else its number from 0."""
+    """The place of the line: its ordinal, else its number from 0."""
     records: int = 0
     last_at: datetime | None = None
     meta: Record = {}
     latest: dict[str, Record] = msgspec.field(default_factory=dict)
-    """The last record of each kind that is repeated whether or not anything changed."""
+    """The last record of each type that is written repeatedly."""
     limits: Record | None = None
-    """How full the limits of the account were when they were last told."""
+    """The last report on the limits of the account."""
     window: Any = None
-    """How many tokens the model can take in."""
+    """The size of the model's context window."""
     model: str | None = None
     name: str | None = None
     answer: str | None = None
-    """What the model said last."""
+    """The model's last text."""
     is_subagent: bool = False
-    asked: dict[str, int] = msgspec.field(default_factory=dict)
-    waiting: dict[int, Asked] = msgspec.field(default_factory=dict)
-    unnamed: list[int] = msgspec.field(default_factory=list)
+    call_places: dict[str, int] = msgspec.field(default_factory=dict)
+    pending_calls: dict[int, PendingCall] = msgspec.field(default_factory=dict)
+    calls_without_id: list[int] = msgspec.field(default_factory=list)
     """Calls without an id that wait for a result."""
     scripts: list[int] = msgspec.field(default_factory=list)
-    """Calls that run scripts; those in front may have their result."""
-    inner: dict[str, int] = msgspec.field(default_factory=dict)
-    """Calls that only events tell of."""
-    said: list[Twin] = msgspec.field(default_factory=list)
-    """Items whose words no event has told yet."""
-    told: list[Twin] = msgspec.field(default_factory=list)
-    """Events whose words no item has held yet."""
+    """Calls that run scripts; the first ones may have their result."""
+    event_calls: dict[str, int] = msgspec.field(default_factory=dict)
+    """Calls known only from events."""
+    items_without_event: list[Twin] = msgspec.field(default_factory=list)
+    """Items whose words no event has repeated yet."""
+    events_without_item: list[Twin] = msgspec.field(default_factory=list)
+    """Events whose words no item has repeated yet."""
     thoughts: dict[str, int | None] = msgspec.field(default_factory=dict)
-    """The thoughts of this turn: the place of an event's, None where an item holds them."""
+    """The thoughts of this turn: the place of an event's, None if an item holds them."""
     unconfirmed: dict[int, None] = msgspec.field(default_factory=dict)
-    """Messages that look typed, and of which no event said so."""
+    """Messages that look typed, but that no event has confirmed."""
     has_spoken_events: bool = False
     turns: list[int] = msgspec.field(default_factory=list)
-    cuts: list[Cut] = msgspec.field(default_factory=list)
+    cuts: list[TimelineCut] = msgspec.field(default_factory=list)
     texts: set[str] = msgspec.field(default_factory=set)
     texts_until: int = 0
-    """Of how many entries `texts` holds the texts."""
+    """The number of entries whose texts are in `texts`."""
     copied_from: str | None = None
     """The thread whose lines this one begins with."""
     is_copying: bool = False
-    """While the lines are still that thread's."""
+    """Whether the lines are still that thread's."""
     has_turn_ids: bool = False
-    own_from: int | None = None
-    """The place of the first line that is this thread's own; None where all are."""
+    own_start: int | None = None
+    """The place of the first line of this thread's own; None if all are."""
 
     def move(self, number: int, ordinal: int | None, at: datetime) -> None:
-        """Turn to the next record, at its line."""
+        """Move to the next record, at its line."""
         self.records += 1
         self.notes.place = (number, -1)
         self.place = number - 1 if ordinal is None else ordinal
@@ -160,26 +160,26 @@ class State(msgspec.Struct):
         return len(self.entries) - 1
 
     def reserve(self) -> int:
-        """Keep a place for an entry that is not known yet, and return its index."""
+        """Reserve the place of a later entry, and return its index."""
         self.entries.append(None)
         self.places.append(self.place)
         return len(self.entries) - 1
 
-    def put_back(self, index: int, entry: Entry) -> None:
-        """Replace an entry by one that says more."""
+    def replace(self, index: int, entry: Entry) -> None:
+        """Replace an entry."""
         self.entries[index] = entry
         if index < self.texts_until:
             self.texts.update(_texts(entry))
 
     def all_texts(self) -> set[str]:
-        """Return the texts of all messages so far; each entry is read once, however often this is asked."""
+        """Return the texts of all messages so far; each entry is read once."""
         for index in range(self.texts_until, len(self.entries)):
             self.texts.update(_texts(self.entries[index]))
         self.texts_until = len(self.entries)
         return self.texts
 
-    def changed(self, kind: str, record: Record) -> Record:
-        """Return what is new in a record that is written again and again."""
+    def take_changes(self, kind: str, record: Record) -> Record:
+        """Return the changed fields of a record that is written repeatedly, and remember the record."""
         before = self.latest.get(kind, {})
         self.latest[kind] = record
         return {key: value for key, value in record.items() if key not in before or before[key] != value}
@@ -191,38 +191,38 @@ def _texts(entry: Entry | None) -> list[str]:
     return [text for part in entry.parts if (text := getattr(part, "text", None))]
 
 
-def copied(state: State) -> State:
-    """Return a state that can go on without touching the first."""
+def copy_state(state: State) -> State:
+    """Return a state that can change while the first stays."""
     notes = copy.copy(state.notes)
     notes.problems, notes.unnamed = list(notes.problems), notes.unnamed.copy()
     meter = msgspec.structs.replace(state.meter, **_own_containers(state.meter))
     return msgspec.structs.replace(state, **{**_own_containers(state), "notes": notes, "meter": meter})
 
 
-def _own_containers(value: State | Meter) -> dict[str, Any]:
-    held = {name: getattr(value, name) for name in value.__struct_fields__}
-    return {name: found.copy() for name, found in held.items() if type(found) in (list, dict, set)}
+def _own_containers(value: State | TokenMeter) -> dict[str, Any]:
+    values = {name: getattr(value, name) for name in value.__struct_fields__}
+    return {name: found.copy() for name, found in values.items() if type(found) in (list, dict, set)}
 
 
 Handler = Callable[[State, Record, datetime | None], None]
-"""Takes a payload down, at its time."""
+"""Folds a payload with its time."""
 
 
 def is_subagent(meta: Record) -> bool:
-    """Tell whether an agent started this thread."""
+    """Return whether an agent started this thread."""
     source = meta.get("source")
     return (type(source) is dict and "subagent" in source) or meta.get("thread_source") == "subagent"
 
 
 def kind_of(meta: Record) -> Kind:
-    """Return what a thread is to others."""
+    """Return the kind of a thread."""
     if is_subagent(meta):
         return "subagent"
     return "fork" if text_or_none(meta.get("forked_from_id")) else "main"
 
 
 def parent_of(meta: Record) -> str | None:
-    """Return the key of the thread that this one comes from: who started it, else what it was forked from."""
+    """Return the key of the thread that started this one, else of the one it was forked from."""
     source = meta.get("source")
     spawned = source.get("subagent") if type(source) is dict else None
     thread = spawned.get("thread_spawn") if type(spawned) is dict else None
@@ -232,17 +232,17 @@ def parent_of(meta: Record) -> str | None:
 
 
 def project_of(meta: Record) -> Project:
-    """Return where a thread was started."""
+    """Return the project in which a thread was started."""
     root = text_or_none(meta.get("cwd"))
     return Project(root, None, root_hash(root) if root else None, "recorded" if root else "none")
 
 
-NEAR = 32
-"""How many words wait for their twin: the two are written within moments of each other."""
+MOST_TWINS = 32
+"""How many words wait for their twin, which is written within moments."""
 
 
-def taken(twins: list[Twin], role: Role, text: str) -> Twin | None:
-    """Return the twin of some words among those that wait, and let it wait no longer."""
+def take_twin(twins: list[Twin], role: Role, text: str) -> Twin | None:
+    """Remove the twin of some words and return it, None if there is none."""
     if not twins:
         return None
     for is_same in (str.__eq__, _is_within) if role == "user" else (str.__eq__,):
@@ -253,14 +253,14 @@ def taken(twins: list[Twin], role: Role, text: str) -> Twin | None:
     return None
 
 
-def wait(twins: list[Twin], role: Role, text: str, index: int) -> None:
-    """Let words wait for their twin."""
+def add_twin(twins: list[Twin], role: Role, text: str, index: int) -> None:
+    """Add words that wait for their twin."""
     twins.append(Twin(role, text, index))
-    if len(twins) > NEAR:
+    if len(twins) > MOST_TWINS:
         del twins[0]
 
 
 def _is_within(one: str, other: str) -> bool:
-    """Tell whether one record of typed words holds the other: an item has labels of images around them."""
+    """Return whether one record of typed words contains the other: an item has labels of images around them."""
     short, long = sorted((one.strip(), other.strip()), key=len)
     return bool(short) and short in long

@@ -1,63 +1,39 @@
 """Gemini CLI: every form in which its versions from 0.1 to 0.61 wrote conversations down."""
 
-from retold.agents import load_lazily
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+from retold.agents.protocol import load_lazily
+
 if TYPE_CHECKING:
-    from retold.agents.gemini.conversation import group, join, log_folder, relate
-    from retold.agents.gemini.discovery import clues, cluster_of, find, home_in, homes, remains
-    from retold.agents.gemini.integration import connect_plan, hook_plan
+    from retold.agents.gemini.discovery import (
+        cluster_of,
+        find_clues,
+        find_home,
+        find_homes,
+        find_leftovers,
+        find_sources,
+        read_retention_limit,
+    )
+    from retold.agents.gemini.integration import plan_connection, plan_hooks
     from retold.agents.gemini.reader import read
-    from retold.agents.gemini.restore_plan import restore, resume
-    from retold.agents.gemini.retention_rules import ghosts, limit, retention
+    from retold.agents.gemini.restore import plan_restore, resume_command
+    from retold.agents.gemini.retention import find_ghosts, find_threats
+    from retold.agents.gemini.session import group_key, join, log_folder, relate
 
 NAME = "gemini"
 PROGRAM, PACKAGE = "gemini", "@google/gemini-cli"
-
 __all__ = [
-    "NAME",
-    "PACKAGE",
-    "PROGRAM",
-    "clues",
-    "cluster_of",
-    "connect_plan",
-    "find",
-    "ghosts",
-    "group",
-    "home_in",
-    "homes",
-    "hook_plan",
-    "join",
-    "limit",
-    "log_folder",
-    "read",
-    "relate",
-    "remains",
-    "restore",
-    "resume",
-    "retention",
-]
-
+    "NAME", "PACKAGE", "PROGRAM", "cluster_of", "find_clues", "find_ghosts", "find_home", "find_homes",
+    "find_leftovers", "find_sources", "find_threats", "group_key", "join", "log_folder",
+    "plan_connection", "plan_hooks", "plan_restore", "read", "read_retention_limit", "relate",
+    "resume_command",
+]  # fmt: skip
 __getattr__ = load_lazily(
     __name__,
-    {
-        "cluster_of": "discovery",
-        "clues": "discovery",
-        "connect_plan": "integration",
-        "find": "discovery",
-        "ghosts": "retention_rules",
-        "group": "conversation",
-        "home_in": "discovery",
-        "homes": "discovery",
-        "hook_plan": "integration",
-        "join": "conversation",
-        "limit": "retention_rules",
-        "log_folder": "conversation",
-        "read": "reader",
-        "relate": "conversation",
-        "remains": "discovery",
-        "restore": "restore_plan",
-        "resume": "restore_plan",
-        "retention": "retention_rules",
-    },
+    discovery="cluster_of find_clues find_home find_homes find_leftovers find_sources read_retention_limit",
+    integration="plan_connection plan_hooks",
+    reader="read",
+    restore="plan_restore resume_command",
+    retention="find_ghosts find_threats",
+    session="group_key join log_folder relate",
 )

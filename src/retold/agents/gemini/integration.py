@@ -1,7 +1,7 @@
-"""How Gemini CLI is told to ask retold: an extension, and a policy of the user's.
+"""Connects Gemini CLI with retold by an extension and a policy of the user.
 
-Run with 0.61.0. An extension that lies in `extensions` is loaded without being asked for; but a tool of a server is not
-even declared in a headless run unless a policy of the user's allows it, and what an extension allows itself is ignored.
+Run with 0.61.0. The CLI loads an extension in `extensions` without a question. In a headless run it declares a tool of a
+server only if a policy of the user allows it; permissions inside the extension are ignored.
 """
 
 import json
@@ -14,14 +14,14 @@ from retold.agents.protocol import (
     HookCall,
     HookPlan,
     OwnFile,
-    as_json,
-    signature,
+    format_json,
+    format_signature,
 )
 
-CONTEXT = "RETOLD.md"
-WRITTEN = signature("gemini")
+CONTEXT_FILE = "RETOLD.md"
+SIGNATURE = format_signature("gemini")
 POLICY = f"""\
-# {WRITTEN}
+# {SIGNATURE}
 # All tools of this server only read: the archive of your own conversations.
 
 [[rule]]
@@ -32,18 +32,18 @@ priority = 200
 """
 
 
-def connect_plan(home: AgentHome, connection: AgentConnection) -> ConnectPlan:
+def plan_connection(home: AgentHome, connection: AgentConnection) -> ConnectPlan:
     """Return the extension and the policy."""
     folder = home.path / "extensions" / NAME
     guide = connection.guide
     texts = {
-        "gemini-extension.json": as_json(_manifest(connection)),
-        CONTEXT: guide.context + f"\n<!-- {WRITTEN} -->\n",
+        "gemini-extension.json": format_json(_manifest(connection)),
+        CONTEXT_FILE: guide.context + f"\n<!-- {SIGNATURE} -->\n",
         "commands/recall.toml": _command(connection),
-        "skills/recall/SKILL.md": connection.guide.skill(WRITTEN),
+        "skills/recall/SKILL.md": connection.guide.skill(SIGNATURE),
     }
     if connection.hooks is not None:
-        texts["hooks/hooks.json"] = as_json(connection.hooks)
+        texts["hooks/hooks.json"] = format_json(connection.hooks)
     files = [OwnFile(folder / path, text) for path, text in texts.items()]
     policy = OwnFile(home.path / "policies" / f"{NAME}.toml", POLICY)
     return ConnectPlan(folder, (*files, policy), (), "/recall", is_trust_needed=True)
@@ -54,16 +54,16 @@ def _manifest(connection: AgentConnection) -> dict[str, object]:
     return {
         "name": NAME,
         "version": server.version,
-        "description": f"{connection.guide.summary} {WRITTEN}",
+        "description": f"{connection.guide.summary} {SIGNATURE}",
         "mcpServers": {NAME: server.entry},
-        "contextFileName": CONTEXT,
+        "contextFileName": CONTEXT_FILE,
     }
 
 
 def _command(connection: AgentConnection) -> str:
     guide = connection.guide
     return f"""\
-# {WRITTEN}
+# {SIGNATURE}
 description = {json.dumps(guide.summary, ensure_ascii=False)}
 prompt = '''
 {guide.recall}
@@ -73,14 +73,16 @@ What is asked: {{{{args}}}}
 """
 
 
-EVENTS = ("SessionEnd", "AfterAgent")
-PATIENCE = 30_000
-EXTENSION = ("extensions", NAME, "hooks", "hooks.json")
-"""Where an extension has its hooks."""
+HOOK_EVENTS = ("SessionEnd", "AfterAgent")
+HOOK_TIMEOUT = 30_000
+HOOKS_FILE = ("extensions", NAME, "hooks", "hooks.json")
+"""The hooks file of an extension."""
 
 
-def hook_plan(home: AgentHome, call: HookCall) -> HookPlan | None:
-    """Return what has to stand in `settings.json`."""
+def plan_hooks(home: AgentHome, call: HookCall) -> HookPlan | None:
+    """Return the hooks for `settings.json`."""
     command = call.powershell if call.is_windows else call.sh
-    hook = {"name": "retold", "type": "command", "command": command, "timeout": PATIENCE}
-    return HookPlan(home.path / "settings.json", EVENTS, {"hooks": [hook]}, home.path.joinpath(*EXTENSION))
+    hook = {"name": "retold", "type": "command", "command": command, "timeout": HOOK_TIMEOUT}
+    return HookPlan(
+        home.path / "settings.json", HOOK_EVENTS, {"hooks": [hook]}, home.path.joinpath(*HOOKS_FILE)
+    )

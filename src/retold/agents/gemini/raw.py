@@ -1,4 +1,4 @@
-"""The shapes that Gemini CLI writes, in its own words, and how its loader tells them apart.
+"""The records that Gemini CLI writes, in its own words, and how to recognise them.
 
 Evidence: `docs/formats/gemini.md`; `chatRecordingService.js` of `@google/gemini-cli-core` 0.61.0 for the loader.
 """
@@ -10,26 +10,23 @@ from typing import Annotated, Any
 import msgspec
 
 Record = dict[str, Any]
-
 ENVIRONMENT_ID = hashlib.sha256(b"environment-context").hexdigest()[:32]
 """The id under which 0.44 and later record `<session_context>`."""
 RESPONSE_SUFFIX = "_response"
-"""Ends the id of the tool results that a resume writes once more (0.44 and later)."""
+"""The end of the ids of tool results that a resume repeats (0.44 and later)."""
 RESULTS_SUFFIX = "-retold-results"
-"""Ends the id of tool results in a session that we wrote back."""
+"""The end of the ids of tool results in a session that retold restored."""
 SNAPSHOT = "<state_snapshot>"
-"""Opens the summary that `/compress` puts in place of the history."""
-
-SAID = ("user", "gemini")
+"""The opening of the summary that replaces the history after `/compress`."""
+SPOKEN_TYPES = ("user", "gemini")
 NOTICES = ("info", "warning", "error")
-MESSAGE_TYPES = (*SAID, *NOTICES)
-
+MESSAGE_TYPES = (*SPOKEN_TYPES, *NOTICES)
 METADATA_KEYS = frozenset(
     (
         "sessionId", "projectHash", "startTime", "lastUpdated", "messages", "summary", "directories", "kind",
         "memoryScratchpad",
-        "retold",  # what we leave in a file that we wrote back
-        # what `/export-session` adds
+        "retold",  # the mark of a restore
+        # added by `/export-session`
         "messageCount", "userMessageCount", "firstUserMessage", "hasResumableContent", "memoryScratchpadIsStale",
     )
 )  # fmt: skip
@@ -49,12 +46,12 @@ TOKEN_KEYS = ("input", "cached", "output", "thoughts", "tool", "total")
 
 
 def is_message(value: Any) -> bool:
-    """Tell whether the CLI takes this for a message: anything with a text `id`."""
+    """Return whether the CLI takes a value for a message: an object with a text `id`."""
     return type(value) is dict and type(value.get("id")) is str
 
 
-def looks_said(value: Any) -> bool:
-    """Tell whether this is surely a message of Gemini CLI, with or without an id."""
+def looks_like_message(value: Any) -> bool:
+    """Return whether a value is surely a message of Gemini CLI, with or without an id."""
     return (
         type(value) is dict
         and value.get("type") in MESSAGE_TYPES
@@ -63,19 +60,19 @@ def looks_said(value: Any) -> bool:
 
 
 def is_turn(value: Any) -> bool:
-    """Tell whether this is a turn of a client history."""
+    """Return whether a value is a turn of a client history."""
     return type(value) is dict and type(value.get("role")) is str and "parts" in value
 
 
 def text_parts(content: Any) -> list[Any]:
-    """Return content as a list of parts: it is recorded as text, as one part, or as a list of either."""
+    """Return content as a list of parts; it is recorded as a text, as a part, or as a list of either."""
     if content is None or content == "":
         return []
     return content if type(content) is list else [content]
 
 
 def plain_text(content: Any) -> str:
-    """Return the text of content, thoughts left out."""
+    """Return the text of content without thoughts."""
     if type(content) is str:
         return content
     texts = []
@@ -91,7 +88,7 @@ Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class Response(msgspec.Struct, forbid_unknown_fields=True, gc=False, omit_defaults=True):
-    """What a tool gave back."""
+    """The output or the error of a tool."""
 
     output: str | None = None
     error: str | None = None
@@ -100,7 +97,7 @@ class Response(msgspec.Struct, forbid_unknown_fields=True, gc=False, omit_defaul
 class FunctionResponse(
     msgspec.Struct, forbid_unknown_fields=True, gc=False, omit_defaults=True, rename="camel"
 ):
-    """The envelope around it."""
+    """A response with the id and the name of its call."""
 
     response: Response
     id: str | None = None
@@ -108,7 +105,7 @@ class FunctionResponse(
 
 
 class ResultPart(msgspec.Struct, forbid_unknown_fields=True, gc=False, rename="camel"):
-    """The one part of a usual result."""
+    """The only part of a usual result."""
 
     function_response: FunctionResponse
 
@@ -132,7 +129,7 @@ class ToolCallRecord(
 
 
 class ThoughtRecord(msgspec.Struct, forbid_unknown_fields=True, gc=False, omit_defaults=True):
-    """A thought."""
+    """A thought of the model."""
 
     description: str
     subject: str | None = None
@@ -140,7 +137,7 @@ class ThoughtRecord(msgspec.Struct, forbid_unknown_fields=True, gc=False, omit_d
 
 
 class TokensRecord(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """The tokens of a response, all six."""
+    """The tokens of a response: all six counts."""
 
     input: int
     output: int
@@ -150,16 +147,16 @@ class TokensRecord(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     total: int
 
 
-class Said(
+class BaseRecord(
     msgspec.Struct, forbid_unknown_fields=True, gc=False, rename="camel", tag_field="type", omit_defaults=True
 ):
-    """What every message has."""
+    """The fields of every message."""
 
     id: str
     timestamp: Time
 
 
-class AnswerRecord(Said, tag="gemini"):
+class AnswerRecord(BaseRecord, tag="gemini"):
     """A message of the model."""
 
     content: str
@@ -169,27 +166,27 @@ class AnswerRecord(Said, tag="gemini"):
     tool_calls: list[ToolCallRecord] | None = None
 
 
-class UserRecord(Said, tag="user"):
-    """A message of the human, or in the human's place."""
+class UserRecord(BaseRecord, tag="user"):
+    """A message of a person, or of the CLI in a person's place."""
 
     content: Any = None
     display_content: Any = None
 
 
-class InfoRecord(Said, tag="info"):
+class InfoRecord(BaseRecord, tag="info"):
     """A notice; an empty one marks a compaction."""
 
     content: str
 
 
-class WarningRecord(Said, tag="warning"):
-    """A notice of something odd."""
+class WarningRecord(BaseRecord, tag="warning"):
+    """A notice of a warning."""
 
     content: str
 
 
-class ErrorRecord(Said, tag="error"):
-    """A notice of something that failed."""
+class ErrorRecord(BaseRecord, tag="error"):
+    """A notice of an error."""
 
     content: str
 
@@ -200,7 +197,7 @@ MessageRecord = AnswerRecord | UserRecord | InfoRecord | WarningRecord | ErrorRe
 class ConversationRecord(
     msgspec.Struct, forbid_unknown_fields=True, gc=False, rename="camel", omit_defaults=True
 ):
-    """A session in a whole-file JSON."""
+    """A session in a single JSON document."""
 
     session_id: str
     messages: list[MessageRecord]
@@ -214,7 +211,7 @@ class ConversationRecord(
 
 
 def has_utc_times(record: MessageRecord) -> bool:
-    """Tell whether every time in a message is in UTC, as the CLI writes them; others may lie outside the calendar."""
+    """Return whether all times of a message are in UTC, as the CLI writes them; others may lie outside the calendar."""
     if record.timestamp.tzinfo is not UTC:
         return False
     if type(record) is not AnswerRecord:
@@ -228,8 +225,8 @@ def has_utc_times(record: MessageRecord) -> bool:
 _CONVERSATION = msgspec.json.Decoder(ConversationRecord)
 
 
-def usual_conversation(data: bytes) -> ConversationRecord | None:
-    """Return a whole-file JSON, checked; None if it is anything but usual, or holds an id twice."""
+def decode_conversation(data: bytes) -> ConversationRecord | None:
+    """Return a single-document session, checked; None if a field is unusual or an id occurs twice."""
     try:
         record = _CONVERSATION.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -237,3 +234,13 @@ def usual_conversation(data: bytes) -> ConversationRecord | None:
     ids = {message.id for message in record.messages}
     is_usual = len(ids) == len(record.messages) and all(map(has_utc_times, record.messages))
     return record if is_usual else None
+
+
+def is_log_entry(value: Any) -> bool:
+    """Return whether a value is an entry of `logs.json`."""
+    return (
+        type(value) is dict
+        and type(value.get("sessionId")) is str
+        and "messageId" in value
+        and "message" in value
+    )

@@ -1,4 +1,4 @@
-"""A file to readings: its shape found, its records folded."""
+"""Reads a file: detects its shape and folds its records into readings."""
 
 import hashlib
 import re
@@ -9,26 +9,41 @@ from typing import Any
 
 import msgspec
 
-from retold.agents.gemini import discovery
-from retold.agents.gemini.context import find_outputs
-from retold.agents.gemini.discovery import Origin, origin, project_hash
-from retold.agents.gemini.other_files import Captured, History, Typed, is_logged
-from retold.agents.gemini.raw import ConversationRecord, Record, is_turn, looks_said, usual_conversation
-from retold.agents.gemini.replay import document, replay
-from retold.agents.gemini.session import Recorded
-from retold.agents.gemini.state import Plain, State, is_loadable, with_fallback
+from retold.agents.gemini.discovery import Origin, find_project_hash, native_id_of, origin_of
+from retold.agents.gemini.raw import (
+    ConversationRecord,
+    Record,
+    decode_conversation,
+    is_log_entry,
+    is_turn,
+    looks_like_message,
+)
+from retold.agents.gemini.replay import replay, replay_document
+from retold.agents.gemini.state import (
+    CaptureFile,
+    CleanDocument,
+    History,
+    PromptLog,
+    State,
+    Transcript,
+    apply_fallback,
+    is_loadable,
+)
+from retold.agents.gemini.tool_results import find_outputs
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem, problem
 from retold.model.session import Kind
-from retold.reading.disk import LONGEST, Disk, FileBytes, read_lines, remove_nuls, too_long
+from retold.reading.disk import LONGEST, Disk, FileBytes, read_lines, remove_nuls, too_long_problem
 from retold.reading.json_decode import (
-    Decoded,
+    JsonFailure,
+    JsonValue,
     Salvage,
-    Undecodable,
-    as_json_text,
-    as_text,
     decode,
+    decode_json_text,
+    decode_text,
+    repair_problems,
     salvage,
+    text_or_none,
     value_at,
 )
 from retold.reading.jsonl import JsonLine, count_lines, decode_lines
@@ -36,14 +51,14 @@ from retold.reading.jsonl import JsonLine, count_lines, decode_lines
 _SHARE_HEADING = re.compile(r"\A\ufeff?\s*(?:## (?:USER|MODEL) \S+|\S+ ## (?:USER|MODEL))\s*$", re.MULTILINE)
 _OBJECT_LINE = re.compile(r"^\{", re.MULTILINE)
 LISTS = ("messages", "clientHistory", "history")
-"""Under which name a document holds its list."""
+"""The names of the list in a document."""
 STREAM_TYPES = ("init", "message", "tool_use", "tool_result", "error", "result")
 _BLANK = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n\x00]*")
 _LINE_END = re.compile(rb"[\r\n]")
 _BRACKET = 4
-"""How long the first line of a pretty-printed document is at the most: a bracket, and blanks."""
+"""The longest first line of a pretty-printed document: a bracket and blanks."""
 _PROBE_LINES = 64
-"""How many lines are looked at before a file counts as something else: captured output has stray lines."""
+"""How many lines are probed for a known record; captured output has stray lines."""
 
 
 class Lines(msgspec.Struct, frozen=True):
@@ -54,14 +69,14 @@ class Stream(msgspec.Struct, frozen=True):
     """JSON lines of `--output-format stream-json`."""
 
 
-class Usual(msgspec.Struct, frozen=True):
-    """A session in a whole-file JSON whose every field is known to be of its kind."""
+class CheckedDocument(msgspec.Struct, frozen=True):
+    """A single-document session whose fields were all checked."""
 
     record: ConversationRecord
 
 
 class Document(msgspec.Struct, frozen=True):
-    """One JSON value, mended or not."""
+    """One JSON value, decoded strictly or mended."""
 
     value: Any
     strict: bool
@@ -69,14 +84,16 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class Markdown(msgspec.Struct, frozen=True):
-    """What `/chat share` writes as Markdown."""
+    """The Markdown of `/chat share`."""
 
     text: str
     problems: tuple[Problem, ...] = ()
 
 
-def shape(file: FileBytes, path: str) -> Lines | Stream | Usual | Document | Markdown | Problem:
-    """Return the shape of a file's content, or the Problem that it has none."""
+def detect_shape(
+    file: FileBytes, path: str
+) -> Lines | Stream | CheckedDocument | Document | Markdown | Problem:
+    """Return the shape of a file's content, or a Problem if it has none."""
     data = file.data
     start = _blank_until(data, 0)
     if start == len(data):
@@ -85,27 +102,32 @@ def shape(file: FileBytes, path: str) -> Lines | Stream | Usual | Document | Mar
     end = first_end.start() if first_end else len(data)
     is_one_line = _blank_until(data, end) == len(data)
     if not is_one_line and _is_json(memoryview(data)[start:end]):
-        return _lines(data, path) or problem("not-a-session", "JSON lines of no known kind", path)
+        return _detect_lines(data, path) or problem("not-a-session", "JSON lines of no known kind", path)
     if len(data) > LONGEST:
-        return too_long(file)
+        return too_long_problem(file)
     text, skipped = remove_nuls(file)
-    usual = None if is_one_line or skipped else usual_conversation(text)
+    usual = None if is_one_line or skipped else decode_conversation(text)
     if usual is not None:
-        return Usual(usual)
+        return CheckedDocument(usual)
     whole = decode(text)
-    if isinstance(whole, Decoded):
+    if isinstance(whole, JsonValue):
         if is_one_line and _is_record(whole.value):
             return Lines()
-        problems = tuple(problem(code, message, path) for code, message in whole.mended)
+        problems = repair_problems(whole.repairs, path)
         return Document(whole.value, whole.strict and not skipped, (*skipped, *problems))
-    saved = _salvaged(text, path, whole)
+    saved = _salvage_document(text, path, whole)
     if isinstance(saved, Document) and _has_elements(saved.value):
         return msgspec.structs.replace(saved, problems=(*skipped, *saved.problems))
-    return _lines(data, path) or _markdown(data, path) or _embedded(data, path) or saved
+    return (
+        _detect_lines(data, path)
+        or _detect_markdown(data, path)
+        or _find_embedded_answer(data, path)
+        or saved
+    )
 
 
 def _has_elements(value: Any) -> bool:
-    """Tell whether a saved document has elements in its list: then it was one document, and not lines."""
+    """Return whether the list of a salvaged document has elements: then the file is a document and no lines."""
     return bool(value) if type(value) is list else any(value.get(key) for key in LISTS)
 
 
@@ -115,18 +137,18 @@ def _blank_until(data: bytes, position: int) -> int:
 
 
 def _is_json(line: memoryview) -> bool:
-    """Tell whether a line is a value by itself; the lone bracket that opens a document need not be tried."""
+    """Return whether a line is a JSON value by itself; the lone bracket that opens a document is not tried."""
     is_bracket = len(line) <= _BRACKET and bytes(line).strip() in (b"{", b"[")
-    return not is_bracket and isinstance(decode(line), Decoded)
+    return not is_bracket and isinstance(decode(line), JsonValue)
 
 
-def _lines(data: bytes, path: str) -> Lines | Stream | Problem | None:
-    """Look at the first lines: one that is surely Gemini's decides."""
+def _detect_lines(data: bytes, path: str) -> Lines | Stream | Problem | None:
+    """Return the kind of lines by the first certain record; None if no line is certain."""
     for line in islice(decode_lines(data, path), _PROBE_LINES):
         if isinstance(line, JsonLine) and type(line.value) is dict:
             if _is_record(line.value):
                 return Lines()
-            if _is_streamed(line.value):
+            if _is_stream_event(line.value):
                 return Stream()
             if is_qwen(line.value):
                 return problem("foreign-format", "a session of Qwen Code", path, line.number)
@@ -134,18 +156,17 @@ def _lines(data: bytes, path: str) -> Lines | Stream | Problem | None:
 
 
 def _is_record(value: Any) -> bool:
-    """Tell whether a line is surely a record of a session."""
     if type(value) is not dict or "message" in value:
         return False
     return (
         type(value.get("$rewindTo")) is str
         or type(value.get("$set")) is dict
-        or (type(value.get("id")) is str and looks_said(value))
+        or (type(value.get("id")) is str and looks_like_message(value))
         or (type(value.get("sessionId")) is str and ("projectHash" in value or "startTime" in value))
     )
 
 
-def _is_streamed(value: dict[str, Any]) -> bool:
+def _is_stream_event(value: dict[str, Any]) -> bool:
     kind = value.get("type")
     return kind in STREAM_TYPES and (
         (kind == "init" and type(value.get("session_id")) is str)
@@ -156,7 +177,7 @@ def _is_streamed(value: dict[str, Any]) -> bool:
 
 
 def is_qwen(value: Any) -> bool:
-    """Tell whether this is a record of Qwen Code, which grew out of Gemini CLI and keeps its parts."""
+    """Return whether a value is a record of Qwen Code, a fork of Gemini CLI that keeps its parts."""
     return (
         type(value) is dict
         and "sessionId" in value
@@ -165,8 +186,8 @@ def is_qwen(value: Any) -> bool:
     )
 
 
-def is_captured(value: Any) -> bool:
-    """Tell whether a document is what `-o json` prints: an answer with statistics, or an error."""
+def is_captured_answer(value: Any) -> bool:
+    """Return whether a document is the output of `-o json`: an answer with statistics, or an error."""
     if type(value) is not dict or "messages" in value or "history" in value:
         return False
     return ("response" in value and "stats" in value) or (
@@ -174,82 +195,80 @@ def is_captured(value: Any) -> bool:
     )
 
 
-def _markdown(data: bytes, path: str) -> Markdown | None:
-    text, mended = as_text(data)
-    problems = tuple(problem(code, message, path) for code, message in mended)
-    return Markdown(text, problems) if _SHARE_HEADING.match(text) else None
+def _detect_markdown(data: bytes, path: str) -> Markdown | None:
+    text, repairs = decode_text(data)
+    return Markdown(text, repair_problems(repairs, path)) if _SHARE_HEADING.match(text) else None
 
 
-def _embedded(data: bytes, path: str) -> Document | None:
-    """Return the answer that `-o json` printed between lines of another hand: warnings reach the same terminal."""
-    text, mended = as_json_text(data)
+def _find_embedded_answer(data: bytes, path: str) -> Document | None:
+    """Return the answer that `-o json` printed between other lines, such as warnings in the same terminal."""
+    text, repairs = decode_json_text(data)
     for match in islice(_OBJECT_LINE.finditer(text), _PROBE_LINES):
         found = value_at(text, match.start())
-        if found is not None and is_captured(found[0]):
+        if found is not None and is_captured_answer(found[0]):
             line = text.count("\n", 0, match.start())
             stray = problem("malformed-json", "lines that are not of the answer", path, line or line + 2)
-            told = (problem(code, message, path) for code, message in mended)
-            return Document(found[0], strict=False, problems=(stray, *told))
+            return Document(found[0], strict=False, problems=(stray, *repair_problems(repairs, path)))
     return None
 
 
-def _salvaged(data: bytes, path: str, failure: Undecodable) -> Document | Problem:
-    """Return what is whole of a JSON document that is cut or damaged."""
-    text, mended = as_json_text(data)
+def _salvage_document(data: bytes, path: str, failure: JsonFailure) -> Document | Problem:
+    """Return the whole elements of a JSON document that is cut or damaged."""
+    text, repairs = decode_json_text(data)
     for key in (*LISTS, None):
-        found = salvage(text, key, _is_said_or_turn)
-        if found is not None and (found.elements or _is_begun(found)):
-            line = text.count("\n", 0, found.broken_at) + 1
-            code = "truncated-tail" if found.is_cut else failure.code
-            told = f"{failure.message}; {len(found.elements)} whole elements"
-            value = found.elements if key is None else {**found.fields, key: found.elements}
-            replaced = (problem(code, message, path) for code, message in mended)
-            return Document(value, strict=False, problems=(problem(code, told, path, line), *replaced))
+        rescued = salvage(text, key, _is_message_or_turn)
+        if rescued is not None and (rescued.elements or _is_begun(rescued)):
+            line = text.count("\n", 0, rescued.broken_at) + 1
+            code = "truncated-tail" if rescued.is_cut else failure.code
+            description = f"{failure.message}; {len(rescued.elements)} whole elements"
+            value = rescued.elements if key is None else {**rescued.fields, key: rescued.elements}
+            return Document(
+                value,
+                strict=False,
+                problems=(problem(code, description, path, line), *repair_problems(repairs, path)),
+            )
     return problem("not-a-session", f"neither JSON nor a transcript: {failure.message}", path)
 
 
-def _is_said_or_turn(value: Any) -> bool:
-    return looks_said(value) or is_turn(value)
+def _is_message_or_turn(value: Any) -> bool:
+    return looks_like_message(value) or is_turn(value)
 
 
-def _is_begun(found: Salvage) -> bool:
-    return type(found.fields.get("sessionId")) is str
+def _is_begun(rescued: Salvage) -> bool:
+    return type(rescued.fields.get("sessionId")) is str
 
 
 _SEAL_SAMPLE = 4096
 
 
 def read(source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] | Problem:
-    """Read a file; given what an earlier call returned, only what was appended since."""
+    """Read a file; given the result of an earlier call, read only what was appended since."""
     file = read_lines(source.path, source.disk)
     if isinstance(file, Problem):
         return file
     if len(earlier) == 1 and _only_grew(earlier[0], file.data):
-        return (_read_on(earlier[0].state, source, file),)
-    path = source.shown
-    match shape(file, path):
+        return (_read_lines(earlier[0].state, source, file),)
+    path = source.display_path
+    match detect_shape(file, path):
         case Problem() as refused:
             return refused
         case Lines():
-            place = origin(source)
-            empty = Recorded(place, State(path))
-            return (_read_on(empty, source, file),)
+            return (_read_lines(Transcript(origin_of(source), State(path)), source, file),)
         case Stream():
-            return (_stream(source, file),)
+            return (_read_stream(source, file),)
         case Markdown(text, problems):
-            history = History(origin(source), "capture", tuple(turns(text)))
-            return (_reading(source, file, "gemini-share-markdown", None, history, problems),)
-        case Usual(record):
-            place = origin(source)
-            plain = Recorded(
-                place, Plain(path, record), outputs=find_outputs(place, source.disk, record.session_id)
-            )
-            return (_reading(source, file, "gemini-json", record.session_id or None, plain),)
+            history = History(origin_of(source), "capture", tuple(parse_shared_turns(text)))
+            return (_make_reading(source, file, "gemini-share-markdown", None, history, problems),)
+        case CheckedDocument(record):
+            origin = origin_of(source)
+            outputs = find_outputs(origin, source.disk, record.session_id)
+            transcript = Transcript(origin, CleanDocument(path, record), outputs)
+            return (_make_reading(source, file, "gemini-json", record.session_id or None, transcript),)
         case Document() as found:
-            return _document(found, source, file)
+            return _read_document(found, source, file)
 
 
-def _reading(  # noqa: PLR0913 - a Reading has as many fields
+def _make_reading(  # noqa: PLR0913 - a Reading has as many fields
     source: Source,
     file: FileBytes,
     form: str,
@@ -257,36 +276,33 @@ def _reading(  # noqa: PLR0913 - a Reading has as many fields
     state: Any,
     problems: Sequence[Problem] = (),
 ) -> Reading:
-    told = (*file.problems, *problems)
-    return Reading(source, form, native_id, file.size, file.modified_at, state, told)
+    found = (*file.problems, *problems)
+    return Reading(source, form, native_id, file.size, file.modified_at, state, found)
 
 
-def _read_on(found: Recorded, source: Source, file: FileBytes) -> Reading:
-    """Fold what stands behind `found.offset` into its settled state."""
-    data, path = file.data, source.shown
-    settled_end = data.rfind(b"\n") + 1
-    if settled_end > found.offset:
-        before = found.settled or State(path)
-        passed = count_lines(data, 0, found.offset)
-        lines = decode_lines(data, path, found.offset, passed, settled_end, file.cuts)
-        settled = replay(before, lines)
+def _read_lines(transcript: Transcript, source: Source, file: FileBytes) -> Reading:
+    """Fold the lines after `transcript.offset` into the state at that line end."""
+    data, path = file.data, source.display_path
+    line_end = data.rfind(b"\n") + 1
+    if line_end > transcript.offset:
+        before = transcript.line_end_state or State(path)
+        passed = count_lines(data, 0, transcript.offset)
+        lines = decode_lines(data, path, transcript.offset, passed, line_end, file.gaps)
+        line_end_state = replay(before, lines)
     else:
-        settled_end, settled = found.offset, found.settled or State(path)
-    state = settled
-    if settled_end < len(data):
-        passed = count_lines(data, 0, settled_end)
-        state = replay(settled, decode_lines(data, path, settled_end, passed, cuts=file.cuts))
+        line_end, line_end_state = transcript.offset, transcript.line_end_state or State(path)
+    state = line_end_state
+    if line_end < len(data):
+        passed = count_lines(data, 0, line_end)
+        state = replay(line_end_state, decode_lines(data, path, line_end, passed, gaps=file.gaps))
     if not is_loadable(state) and state.lines <= 1:
         whole = decode(data)
-        state = with_fallback(state, whole.value) if isinstance(whole, Decoded) and whole.strict else state
-    native_id = discovery.native_id(state.metadata)
-    outputs = find_outputs(found.origin, source.disk, native_id, _text(state.metadata.get("sessionId")))
-    recorded = Recorded(found.origin, state, outputs, settled, settled_end, _seal(data, settled_end))
-    return _reading(source, file, "gemini-jsonl", native_id, recorded)
-
-
-def _text(value: Any) -> str | None:
-    return value if type(value) is str and value else None
+        state = apply_fallback(state, whole.value) if isinstance(whole, JsonValue) and whole.strict else state
+    native_id = native_id_of(state.metadata)
+    origin, recorded_id = transcript.origin, text_or_none(state.metadata.get("sessionId"))
+    outputs = find_outputs(origin, source.disk, native_id, recorded_id)
+    recorded = Transcript(origin, state, outputs, line_end_state, line_end, _seal(data, line_end))
+    return _make_reading(source, file, "gemini-jsonl", native_id, recorded)
 
 
 def _seal(data: bytes, end: int) -> bytes:
@@ -295,116 +311,130 @@ def _seal(data: bytes, end: int) -> bytes:
 
 
 def _only_grew(earlier: Reading, data: bytes) -> bool:
-    found = earlier.state
-    if not isinstance(found, Recorded) or not 0 < found.offset <= len(data):
+    transcript = earlier.state
+    if not isinstance(transcript, Transcript) or not 0 < transcript.offset <= len(data):
         return False
-    return _seal(data, found.offset) == found.seal
+    return _seal(data, transcript.offset) == transcript.seal
 
 
-def _stream(source: Source, file: FileBytes) -> Reading:
+def _read_stream(source: Source, file: FileBytes) -> Reading:
     objects: list[JsonLine] = []
     problems: list[Problem] = []
-    for line in decode_lines(file.data, source.shown, cuts=file.cuts):
+    for line in decode_lines(file.data, source.display_path, gaps=file.gaps):
         if isinstance(line, Problem):
             problems.append(line)
         else:
             objects.append(line)
     ids = [line.value.get("session_id") for line in objects if type(line.value) is dict]
     native_id = next((found for found in ids if type(found) is str), None)
-    captured = Captured(origin(source), tuple(objects), is_stream=True)
-    return _reading(source, file, "gemini-stream-json", native_id, captured, problems)
+    captured = CaptureFile(origin_of(source), tuple(objects), is_stream=True)
+    return _make_reading(source, file, "gemini-stream-json", native_id, captured, problems)
 
 
-def _document(found: Document, source: Source, file: FileBytes) -> Sequence[Reading] | Problem:
-    """Read one JSON value, by what it holds."""
-    place = origin(source)
+def _read_document(document: Document, source: Source, file: FileBytes) -> Sequence[Reading] | Problem:
+    origin = origin_of(source)
     readings: Sequence[Reading] | None = None
-    if type(found.value) is dict:
-        readings = _object(found, source, file, place)
-    elif type(found.value) is list:
-        readings = _list(found, source, file, place)
+    if type(document.value) is dict:
+        readings = _read_object(document, source, file, origin)
+    elif type(document.value) is list:
+        readings = _read_list(document, source, file, origin)
     if readings is not None:
         return readings
-    first = found.value[0] if type(found.value) is list and found.value else found.value
+    first = document.value[0] if type(document.value) is list and document.value else document.value
     if is_qwen(first):
-        return problem("foreign-format", "a session of Qwen Code", source.shown)
-    return problem("not-a-session", "JSON, but no conversation in a known form", source.shown)
+        return problem("foreign-format", "a session of Qwen Code", source.display_path)
+    return problem("not-a-session", "JSON, but no conversation in a known form", source.display_path)
 
 
-def _object(found: Document, source: Source, file: FileBytes, place: Origin) -> Sequence[Reading] | None:
-    value = found.value
+def _read_object(
+    document: Document, source: Source, file: FileBytes, origin: Origin
+) -> Sequence[Reading] | None:
+    value = document.value
     if _is_session(value):
-        return (_session(found, source, file, place),)
-    if is_captured(value):
+        return (_read_session(document, source, file, origin),)
+    if is_captured_answer(value):
         native_id = value.get("session_id")
         known = native_id if type(native_id) is str else None
-        captured = Captured(place, (JsonLine(1, value),), is_stream=False)
-        return (_reading(source, file, "gemini-json-output", known, captured, found.problems),)
+        captured = CaptureFile(origin, (JsonLine(1, value),), is_stream=False)
+        return (_make_reading(source, file, "gemini-json-output", known, captured, document.problems),)
     key = "clientHistory" if "clientHistory" in value else "history"
     if not _is_list_of(value.get(key), is_turn):
         return None
-    beside = {name: kept for name, kept in value.items() if name != key}
-    known_hash = _known_hash(place, source.disk)
-    if key == "history" and place.stem.startswith("session-") and not place.is_saved:
-        session = History(place, "main", tuple(value[key]), f"/{key}", beside, known_hash)
-        return (_reading(source, file, "gemini-history", place.stem, session, found.problems),)
+    other_fields = {name: field for name, field in value.items() if name != key}
+    known_hash = _project_hash(origin, source.disk)
+    if key == "history" and origin.stem.startswith("session-") and not origin.is_saved:
+        session = History(origin, "main", tuple(value[key]), f"/{key}", other_fields, known_hash)
+        return (_make_reading(source, file, "gemini-history", origin.stem, session, document.problems),)
     form = "gemini-restore-point" if key == "clientHistory" else "gemini-checkpoint"
-    history = History(place, "checkpoint", tuple(value[key]), f"/{key}", beside, known_hash)
-    return (_reading(source, file, form, None, history, found.problems),)
+    history = History(origin, "checkpoint", tuple(value[key]), f"/{key}", other_fields, known_hash)
+    return (_make_reading(source, file, form, None, history, document.problems),)
 
 
-def _list(found: Document, source: Source, file: FileBytes, place: Origin) -> Sequence[Reading] | None:
-    if not found.value:
-        # A log in which nothing was typed yet; any other empty list is no conversation.
-        return () if place.stem == "logs" else None
-    if _is_list_of(found.value, is_turn):
-        is_checkpoint = place.is_saved or place.stem.startswith("checkpoint")
+def _read_list(
+    document: Document, source: Source, file: FileBytes, origin: Origin
+) -> Sequence[Reading] | None:
+    if not document.value:
+        # A log without prompts; any other empty list is no conversation.
+        return () if origin.stem == "logs" else None
+    if _is_list_of(document.value, is_turn):
+        is_checkpoint = origin.is_saved or origin.stem.startswith("checkpoint")
         kind: Kind = "checkpoint" if is_checkpoint else "capture"
-        history = History(place, kind, tuple(found.value), project_hash=_known_hash(place, source.disk))
+        history = History(
+            origin, kind, tuple(document.value), project_hash=_project_hash(origin, source.disk)
+        )
         form = "gemini-checkpoint" if kind == "checkpoint" else "gemini-share-json"
-        return (_reading(source, file, form, None, history, found.problems),)
-    if _is_list_of(found.value, is_logged):
-        return _logs(found.value, source, file, place, found.problems)
+        return (_make_reading(source, file, form, None, history, document.problems),)
+    if _is_list_of(document.value, is_log_entry):
+        return _read_logs(document.value, source, file, origin, document.problems)
     return None
 
 
-def _known_hash(place: Origin, disk: Disk) -> str | None:
-    return project_hash(place.project_folder, disk) if place.project_key else None
+def _project_hash(origin: Origin, disk: Disk) -> str | None:
+    return find_project_hash(origin.project_folder, disk) if origin.project_key else None
 
 
 def _is_session(value: Record) -> bool:
     messages = value.get("messages")
     if "sessionId" in value and "projectHash" in value:
         return True
-    return type(messages) is list and ("sessionId" in value or any(map(looks_said, messages)))
+    return type(messages) is list and ("sessionId" in value or any(map(looks_like_message, messages)))
 
 
 def _is_list_of(value: Any, is_kind: Callable[[Any], bool]) -> bool:
-    """Tell whether a list is of this kind: what any element surely is, damaged ones beside it may be not."""
+    """Return whether any element of a list is surely of this kind; the others may be damaged."""
     return type(value) is list and (not value or any(map(is_kind, value)))
 
 
-def _session(found: Document, source: Source, file: FileBytes, place: Origin) -> Reading:
-    path, record = source.shown, found.value
-    state = document(path, record, is_strict=found.strict)
-    known = discovery.native_id(record)
-    recorded = Recorded(place, state, find_outputs(place, source.disk, known))
-    return _reading(source, file, "gemini-json", known, recorded, found.problems)
+def _read_session(document: Document, source: Source, file: FileBytes, origin: Origin) -> Reading:
+    path, record = source.display_path, document.value
+    state = replay_document(path, record, is_strict=document.strict)
+    known = native_id_of(record)
+    recorded = Transcript(origin, state, find_outputs(origin, source.disk, known))
+    return _make_reading(source, file, "gemini-json", known, recorded, document.problems)
 
 
-def _logs(
-    value: list[Any], source: Source, file: FileBytes, place: Origin, problems: Sequence[Problem]
+def _read_logs(
+    value: list[Any], source: Source, file: FileBytes, origin: Origin, problems: Sequence[Problem]
 ) -> Sequence[Reading]:
-    known_hash = _known_hash(place, source.disk)
-    by_session: dict[str, list[tuple[int, Record]]] = defaultdict(list)
-    told = list(problems)
+    known_hash = _project_hash(origin, source.disk)
+    by_session: dict[str, list[JsonLine]] = defaultdict(list)
+    all_problems = list(problems)
     for number, record in enumerate(value):
-        if is_logged(record):
-            by_session[record["sessionId"]].append((number, record))
+        if is_log_entry(record):
+            by_session[record["sessionId"]].append(JsonLine(number, record))
         else:
-            told.append(problem("unexpected-shape", "no logged prompt", source.shown, pointer=f"/{number}"))
+            all_problems.append(
+                problem("unexpected-shape", "no logged prompt", source.display_path, pointer=f"/{number}")
+            )
     return tuple(
-        _reading(source, file, "gemini-logs", session_id, Typed(place, known_hash, tuple(prompts)), told)
+        _make_reading(
+            source,
+            file,
+            "gemini-logs",
+            session_id,
+            PromptLog(origin, known_hash, tuple(prompts)),
+            all_problems,
+        )
         for session_id, prompts in by_session.items()
     )
 
@@ -414,22 +444,22 @@ _TOOL = re.compile(r"\*\*Tool (Command|Response)\*\*:\n```json\n")
 _FENCE = "\n```"
 
 
-def turns(text: str) -> list[dict[str, Any]]:
-    """Return the turns that were shared."""
+def parse_shared_turns(text: str) -> list[dict[str, Any]]:
+    """Return the turns of a Markdown page from `/chat share`."""
     text = text.replace("\r\n", "\n")
     heads = list(_BLOCK.finditer(text))
     ends = [*(head.start() for head in heads[1:]), len(text)][: len(heads)]
     return [
-        {"role": (head[1] or head[2]).lower(), "parts": list(_parts(text[head.end() : end]))}
+        {"role": (head[1] or head[2]).lower(), "parts": list(_shared_parts(text[head.end() : end]))}
         for head, end in zip(heads, ends, strict=True)
     ]
 
 
-def _parts(block: str) -> Iterator[dict[str, Any]]:
+def _shared_parts(block: str) -> Iterator[dict[str, Any]]:
     position = 0
     while (match := _TOOL.search(block, position)) and (ends := block.find(_FENCE, match.end())) >= 0:
         yield from _text_part(block[position : match.start()])
-        yield _tool(match[1], block[match.end() : ends], block[match.start() : ends + len(_FENCE)])
+        yield _shared_tool(match[1], block[match.end() : ends], block[match.start() : ends + len(_FENCE)])
         position = ends + len(_FENCE)
     yield from _text_part(block[position:])
 
@@ -439,8 +469,8 @@ def _text_part(text: str) -> Iterator[dict[str, Any]]:
         yield {"text": text.strip("\n")}
 
 
-def _tool(label: str, fenced: str, whole: str) -> dict[str, Any]:
+def _shared_tool(label: str, fenced: str, whole: str) -> dict[str, Any]:
     decoded = decode(fenced.encode(errors="replace"))
-    if isinstance(decoded, Decoded) and type(decoded.value) is dict:
+    if isinstance(decoded, JsonValue) and type(decoded.value) is dict:
         return {"functionCall" if label == "Command" else "functionResponse": decoded.value}
     return {"text": whole}

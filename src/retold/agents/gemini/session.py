@@ -1,74 +1,174 @@
-"""Recorded sessions, of one file or the whole: from a replayed state to a draft."""
+"""Makes the Session of the readings of one conversation, and links sessions with their subagents."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import reduce
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from retold.agents.gemini.context import Notes, Outputs, Setting
-from retold.agents.gemini.discovery import WRITTEN, Mark, Origin, mark_of
-from retold.agents.gemini.raw import METADATA_KEYS, AnswerRecord, Record
-from retold.agents.gemini.replay import as_state
+from retold.agents.gemini.discovery import (
+    WRITTEN_KEYS,
+    Origin,
+    RestoreMark,
+    agent_id_of,
+    mark_of,
+    parent_id_of,
+    session_group_key,
+)
+from retold.agents.gemini.messages import make_active_timeline, make_full_timeline
+from retold.agents.gemini.raw import ENVIRONMENT_ID, METADATA_KEYS, AnswerRecord, Record
+from retold.agents.gemini.replay import to_state
 from retold.agents.gemini.state import (
+    CleanDocument,
+    History,
     Key,
+    Notes,
     Place,
-    Plain,
+    PromptLog,
+    RecordContext,
     State,
+    Transcript,
     Version,
     active_records,
     add_version,
-    folded_copies,
+    has_conversation,
     is_loadable,
     is_resumable,
+    merge_copies,
     survives_fallback,
 )
-from retold.agents.gemini.timeline import active_timeline, full_timeline, responses
+from retold.agents.gemini.tool_calls import STARTS_AGENT
+from retold.agents.gemini.tool_results import OutputFiles
 from retold.agents.protocol import Reading, source_file
-from retold.model.builder import Draft, estimated
+from retold.model.builder import Draft, assemble_session, estimate_usage
 from retold.model.problem import Problem, problem
-from retold.model.session import Coverage, Entry, Message, Project, SessionStatus, View
+from retold.model.serialization import allow_deep_values
+from retold.model.session import Coverage, Entry, Message, Project, Session, SessionStatus, ToolCall, View
+from retold.reading.diagnostics import to_milliseconds
+from retold.reading.json_decode import text_or_none
 
 
-class Recorded(msgspec.Struct, frozen=True):
-    """A session file, replayed."""
+def group_key(reading: Reading) -> str | None:
+    """Return a key of project and session id.
 
-    origin: Origin
-    state: State | Plain
-    outputs: Outputs = Outputs()
-    settled: State | None = None
-    """The state at the last line end: from here a file that has grown is read on."""
-    offset: int = 0
-    seal: bytes = b""
-    """Tells whether the file still begins with what was read up to `offset`."""
+    An id that is no UUID counts together with the first message's id: `a2a-server` names hundreds of sessions.
+    A scrap without an id has no key.
+    """
+    match reading.state:
+        case Transcript() as transcript:
+            return _session_group(transcript, reading) if reading.native_id is not None else None
+        case PromptLog(project_hash=project):
+            return f"session:{project}:{reading.native_id}"
+        case History(origin=origin, project_hash=project, kind="checkpoint" | "main" as kind):
+            name = "checkpoint" if kind == "checkpoint" else "history"
+            return f"{name}:{project or origin.project_folder}:{origin.stem}"
+    return f"{reading.format}:{reading.source.path}"
 
 
-def recorded_draft(found: Recorded, readings: Sequence[Reading], view: View) -> Draft:
-    """Return the draft of a session that was read from one file, or from several as one."""
-    about = _about(found.state)
-    notes = Notes(found.state.path, "/messages")
+def log_folder(reading: Reading) -> str | None:
+    """Return the project's folder for a logged prompt and for a main session.
+
+    The project hash is not enough: a folder named by a slug may lack its marker, or have one whose spelling of the path
+    differs from the one that was hashed.
+    """
+    match reading.state:
+        case PromptLog(origin=origin):
+            return origin.project_folder or None
+        case Transcript(origin, state) if (
+            origin.parent_id is None and _grouping_facts(state)[1] != "subagent"
+        ):
+            return origin.project_folder or None
+    return None
+
+
+def _session_group(transcript: Transcript, reading: Reading) -> str:
+    project, kind, first = _grouping_facts(transcript.state)
+    return session_group_key(
+        transcript.origin, reading.native_id or "", project, kind, first or str(reading.source.path)
+    )
+
+
+def _grouping_facts(state: State | CleanDocument) -> tuple[object, object, str | None]:
+    """Return a file's project hash and kind, and the id of the first message that is not the CLI's own."""
+    if isinstance(state, CleanDocument):
+        record = state.record
+        said = (message.id for message in record.messages if message.id != ENVIRONMENT_ID)
+        return record.project_hash, record.kind, next(said, None)
+    names = (name for name in state.versions if type(name) is str and name != ENVIRONMENT_ID)
+    mark = mark_of(state.metadata)
+    project = state.metadata.get("projectHash") if mark is None else mark.project_hash
+    return project, state.metadata.get("kind"), next(names, None)
+
+
+def join(readings: Sequence[Reading], view: View = "full") -> Session:
+    """Return the Session of all readings of one conversation."""
+    with allow_deep_values():
+        ordered = sorted(readings, key=lambda reading: reading.source.display_path)
+        return assemble_session(_choose_draft(ordered, view), view)
+
+
+def _choose_draft(readings: Sequence[Reading], view: View) -> Draft:
+    session_files = [reading for reading in readings if isinstance(reading.state, Transcript)]
+    prompt_logs = [reading for reading in readings if isinstance(reading.state, PromptLog)]
+    if session_files and not (prompt_logs and _is_empty(session_files)):
+        # Several contents of one file: the earlier first, so that the later one counts.
+        files = [reading.state for reading in sorted(session_files, key=lambda reading: reading.modified_at)]
+        return make_draft(files[0] if len(files) == 1 else merge_files(files), session_files, view)
+    from retold.agents.gemini.other_files import make_capture_draft, make_history_draft, make_prompts_draft
+
+    if prompt_logs:
+        return make_prompts_draft([*prompt_logs, *session_files])
+    # Copies of a saved history: the longest, and of equals the one whose folder has a slug.
+    best = max(
+        readings, key=lambda reading: (_turn_count(reading.state), reading.state.origin.hash_in_path is None)
+    )
+    sources = tuple(source_file(reading) for reading in readings)
+    draft = make_history_draft(best) if isinstance(best.state, History) else make_capture_draft(best)
+    return replace(draft, sources=sources)
+
+
+def _is_empty(readings: Sequence[Reading]) -> bool:
+    """Return whether the CLI would resume nothing of these files: ghosts, or abandoned starts."""
+    records = (
+        versions[-1][0]
+        for reading in readings
+        for versions in to_state(reading.state.state).versions.values()
+    )
+    return not any(type(record) is dict and is_resumable(record) for record in records)
+
+
+def _turn_count(state: object) -> int:
+    return len(state.turns) if isinstance(state, History) else 0
+
+
+def make_draft(file: Transcript, readings: Sequence[Reading], view: View) -> Draft:
+    """Return the draft of a session from one file, or from several files merged."""
+    about = _gather_facts(file.state)
+    notes = Notes(file.state.path, "/messages")
     native_id = next((reading.native_id for reading in readings if reading.native_id is not None), None)
-    is_subagent = found.origin.parent_id is not None or about.metadata.get("kind") == "subagent"
-    parent = _parent(found.origin)
-    key = f"{parent}/{found.origin.stem}" if parent else f"gemini:{found.origin.stem}"
-    setting = Setting(notes, native_id or found.origin.stem, key, is_subagent, found.outputs)
-    full = full_timeline(found.state, setting)
+    is_subagent = file.origin.parent_id is not None or about.metadata.get("kind") == "subagent"
+    parent = _parent(file.origin)
+    key = f"{parent}/{file.origin.stem}" if parent else f"gemini:{file.origin.stem}"
+    context = RecordContext(notes, native_id or file.origin.stem, key, is_subagent, file.outputs)
+    full = make_full_timeline(file.state, context)
     if all(entry.usage is None for entry in full if type(entry) is Message):
-        full = estimated(full, setting.native_id)
+        full = estimate_usage(full, context.native_id)
     modified_at = min(reading.modified_at for reading in readings)
-    started_at, ended_at, are_derived = _times(found, about, full, notes, modified_at)
+    started_at, ended_at, are_derived = _times(file, about, full, notes, modified_at)
     extra = _extra(about, notes)
-    told = [problem for reading in readings for problem in reading.problems]
-    project_hash = _text(about.metadata.get("projectHash")) or found.origin.named_hash
+    reading_problems = [problem for reading in readings for problem in reading.problems]
+    project_hash = text_or_none(about.metadata.get("projectHash")) or file.origin.hash_in_path
     return Draft(
         key=key,
         agent="gemini",
         native_id=native_id,
         kind="subagent" if is_subagent else "main",
-        project=Project(None, found.origin.project_key, project_hash, "none"),
-        summary=_text(about.metadata.get("summary")),
+        project=Project(None, file.origin.project_key, project_hash, "none"),
+        summary=text_or_none(about.metadata.get("summary")),
         started_at=started_at,
         ended_at=ended_at,
         are_times_derived=are_derived,
@@ -77,20 +177,20 @@ def recorded_draft(found: Recorded, readings: Sequence[Reading], view: View) -> 
         sources=tuple(source_file(reading) for reading in readings),
         coverage=Coverage(max(about.records, 1), notes.opaque + about.opaque),
         problems=(
-            *told,
+            *reading_problems,
             *about.problems,
             *notes.problems,
-            *_warnings(found, native_id, about),
-            *(_uncounted(found, full) if notes.may_lack_tokens else ()),
+            *_warnings(file, native_id, about),
+            *(_token_warnings(file, full) if notes.may_lack_tokens else ()),
         ),
         extra=extra,
         full=full,
-        active=full if view == "full" else _active(found, setting),
+        active=full if view == "full" else _make_active(file, context),
     )
 
 
-class About(msgspec.Struct, frozen=True, gc=False):
-    """What a file says besides its messages."""
+class FileFacts(msgspec.Struct, frozen=True, gc=False):
+    """The contents of a file other than its messages."""
 
     metadata: Record
     starts: tuple[Any, ...]
@@ -101,61 +201,61 @@ class About(msgspec.Struct, frozen=True, gc=False):
     status: SessionStatus
 
 
-def _about(found: State | Plain) -> About:
-    if isinstance(found, State):
-        opaque = sum(told.code in ("unknown-record", "unexpected-shape") for told in found.problems)
-        status = _status(active_records(found))
-        return About(
-            found.metadata, found.starts, found.records, opaque, found.problems, is_loadable(found), status
+def _gather_facts(state: State | CleanDocument) -> FileFacts:
+    if isinstance(state, State):
+        opaque = sum(one.code in ("unknown-record", "unexpected-shape") for one in state.problems)
+        status = _status(active_records(state))
+        return FileFacts(
+            state.metadata, state.starts, state.records, opaque, state.problems, is_loadable(state), status
         )
-    record = found.record
+    record = state.record
     metadata: Record = {
         "projectHash": record.project_hash,
         "lastUpdated": record.last_updated,
         "summary": record.summary,
         "kind": record.kind,
     }
-    beside = {"directories": record.directories, "memoryScratchpad": record.memory_scratchpad}
-    metadata |= {key: value for key, value in beside.items() if value is not None}
+    optional = {"directories": record.directories, "memoryScratchpad": record.memory_scratchpad}
+    metadata |= {key: value for key, value in optional.items() if value is not None}
     loads = survives_fallback(map(msgspec.to_builtins, record.messages))
-    status = _status_of_plain(found) if loads else "interrupted"
-    return About(metadata, (record.start_time,), len(record.messages) + 1, 0, (), loads, status)
+    status = _status_of_plain(state) if loads else "interrupted"
+    return FileFacts(metadata, (record.start_time,), len(record.messages) + 1, 0, (), loads, status)
 
 
-def _status_of_plain(found: Plain) -> SessionStatus:
-    last = found.record.messages[-1] if found.record.messages else None
+def _status_of_plain(document: CleanDocument) -> SessionStatus:
+    last = document.record.messages[-1] if document.record.messages else None
     if not isinstance(last, AnswerRecord):
         return "interrupted"
     return "failure" if any(call.status == "error" for call in last.tool_calls or ()) else "success"
 
 
-def _active(found: Recorded, setting: Setting) -> tuple[Entry, ...]:
-    notes = Notes(found.state.path)
-    return active_timeline(as_state(found.state), msgspec.structs.replace(setting, notes=notes))
+def _make_active(file: Transcript, context: RecordContext) -> tuple[Entry, ...]:
+    notes = Notes(file.state.path)
+    return make_active_timeline(to_state(file.state), replace(context, notes=notes))
 
 
-def _extra(about: About, notes: Notes) -> Record:
-    """Return what the file says of the session beyond our own fields."""
+def _extra(about: FileFacts, notes: Notes) -> Record:
+    """Return the unknown metadata, and the known metadata without a field in Session."""
     unknown = {key: value for key, value in about.metadata.items() if key not in METADATA_KEYS}
     if unknown:
         notes.place = None
-        notes.kept("unknown-part", "unknown keys about the session: " + ", ".join(sorted(unknown)))
+        notes.add_opaque("unknown-part", "unknown keys about the session: " + ", ".join(sorted(unknown)))
     known = ("directories", "memoryScratchpad")
     return unknown | {key: value for key, value in about.metadata.items() if key in known}
 
 
-def _warnings(found: Recorded, native_id: str | None, about: About) -> Iterator[Problem]:
+def _warnings(file: Transcript, native_id: str | None, about: FileFacts) -> Iterator[Problem]:
     if native_id is None:
-        yield problem("no-metadata", "the file says no session id", found.state.path)
+        yield problem("no-metadata", "the file says no session id", file.state.path)
     elif not about.is_loadable:
-        yield problem("unreadable-by-agent", "Gemini CLI's own loader gives this file up", found.state.path)
+        yield problem("unreadable-by-agent", "Gemini CLI's own loader gives this file up", file.state.path)
 
 
-def _uncounted(found: Recorded, timeline: Sequence[Entry]) -> Iterator[Problem]:
-    everything, without = responses(timeline)
+def _token_warnings(file: Transcript, timeline: Sequence[Entry]) -> Iterator[Problem]:
+    everything, without = count_responses(timeline)
     if without:
         message = f"at least {without} of {everything} responses have no token count"
-        yield problem("tokens-unrecorded", message, found.state.path)
+        yield problem("tokens-unrecorded", message, file.state.path)
 
 
 def _parent(origin: Origin) -> str | None:
@@ -163,7 +263,7 @@ def _parent(origin: Origin) -> str | None:
 
 
 def _status(records: Sequence[Any]) -> SessionStatus:
-    """The last record that the CLI holds tells how it ended."""
+    """Return how the session ended, by the last record that the CLI would load."""
     last = records[-1] if records else None
     if type(last) is not dict or last.get("type") != "gemini":
         return "interrupted"
@@ -175,109 +275,103 @@ def _status(records: Sequence[Any]) -> SessionStatus:
 
 
 def _times(
-    found: Recorded, about: About, timeline: tuple[Entry, ...], notes: Notes, modified_at: datetime
+    file: Transcript, about: FileFacts, timeline: tuple[Entry, ...], notes: Notes, modified_at: datetime
 ) -> tuple[datetime | None, datetime | None, bool]:
     notes.place = None
     first_said = next((entry.at for entry in timeline if entry.at is not None), None)
     last_said = next((entry.at for entry in reversed(timeline) if entry.at is not None), None)
-    starts = [at for at in map(notes.time, about.starts) if at is not None]
+    starts = [at for at in map(notes.parse_time, about.starts) if at is not None]
     started_at = min(starts, default=first_said)
     mark, updated = mark_of(about.metadata), about.metadata.get("lastUpdated")
-    if mark is not None and updated == mark.restored_at:  # when we wrote it back, nothing was said
+    if mark is not None and updated == mark.restored_at:  # a restore wrote this time
         updated = mark.last_updated
-    ends = (notes.time(updated), last_said)
+    ends = (notes.parse_time(updated), last_said)
     ended_at = max((at for at in ends if at is not None), default=None)
     if started_at is None and ended_at is None:
-        derived = found.origin.named_at or modified_at
+        derived = file.origin.time_in_name or modified_at
         return derived, derived, True
     return started_at or ended_at, ended_at or started_at, False
 
 
-def _text(value: Any) -> str | None:
-    return value if type(value) is str and value else None
-
-
-def merged(files: Sequence[Recorded]) -> Recorded:
-    """Return the files of one conversation as if they were one file; of several contents of a file the last stands."""
+def merge_files(files: Sequence[Transcript]) -> Transcript:
+    """Return the files of one conversation merged into one; of several contents of a file the last counts."""
     ordered = sorted(files, key=_order)
-    states = [as_state(file.state) for file in ordered]
-    names = _everything(states)[1]
-    ever = _everything(_as_said(states))[0]
+    states = [to_state(file.state) for file in ordered]
+    names = _all_versions(states)[1]
+    ever = _all_versions(_without_restored(states))[0]
     latest_first = reversed(list(zip(states, names, strict=True)))
     active, own_names = max(latest_first, key=lambda pair: _recency(pair[0]))
-    listed = own_names if active.verbatim is not None else frozenset(active.live)
+    listed = own_names if active.document_messages is not None else frozenset(active.live)
     outputs = {name: text for file in ordered for name, text in file.outputs.texts.items()}
     state = State(
         path=active.path,
         metadata=_metadata(states),
         starts=tuple(start for state in states for start in state.starts),
         live=active.live,
-        verbatim=active.verbatim,
-        ever=ever,
-        gone=active.gone,
-        copies=reduce(folded_copies, (state.copies for state in states)),
+        document_messages=active.document_messages,
+        versions=ever,
+        fates=active.fates,
+        copies=reduce(merge_copies, (state.copies for state in states)),
         is_whole=active.is_whole,
-        seen_by_loader=active.seen_by_loader,
+        loader_keys=active.loader_keys,
         records=sum(state.records for state in states),
         problems=tuple(dict.fromkeys(problem for state in states for problem in state.problems)),
-        listed=listed,
+        loaded_keys=listed,
     )
-    # Where it was written back to says nothing of where it took place.
+    # The folder of a restored copy does not say where the session took place.
     own = [
         file.origin for file, state in zip(ordered, states, strict=True) if mark_of(state.metadata) is None
     ]
     first, *_ = origins = own or [file.origin for file in ordered]
-    # A copied folder keeps the hash as its name, the newer one has a name of its own.
+    # A copied folder keeps the hash as its name, the newer one has a slug.
     keys = sorted({origin.project_key or "" for origin in origins}, key=lambda key: (len(key), key))
-    named = msgspec.structs.replace(first, project_key=keys[0] or first.project_key)
-    return Recorded(named, state, Outputs(outputs))
+    named = replace(first, project_key=keys[0] or first.project_key)
+    return Transcript(named, state, OutputFiles(outputs))
 
 
-def _order(file: Recorded) -> tuple[str, str, str]:
-    """Earlier files first; of twins the older form, so that the newer one adds to it."""
-    state = as_state(file.state)
+def _order(file: Transcript) -> tuple[str, str, str]:
+    """Return a key that sorts earlier files first, and of twins the older form, so that the newer one adds to it."""
+    state = to_state(file.state)
     starts = [start for start in state.starts if type(start) is str]
     return min(starts, default=file.origin.stem.removeprefix("session-")), file.origin.stem, state.path
 
 
 def _recency(state: State) -> tuple[bool, bool, str, str]:
-    """What the CLI's session list prefers: a file that can be resumed, updated last.
+    """Return a key by the preference of the CLI's session list: a file that can be resumed, updated last.
 
-    One that we wrote back, and in which nothing was said since, only repeats another.
+    A restored file to which nothing was added only repeats another.
     """
-    can_resume = any(is_resumable(record) for record in active_records(state) if type(record) is dict)
     mark, updated = mark_of(state.metadata), state.metadata.get("lastUpdated")
-    has_more = mark is None or bool(_added(state, mark))
-    return can_resume, has_more, updated if type(updated) is str else "", state.path
+    has_more = mark is None or bool(_added_versions(state, mark))
+    return has_conversation(state), has_more, updated if type(updated) is str else "", state.path
 
 
-def _as_said(states: Sequence[State]) -> list[State]:
-    """Return the states without what we wrote back, if what it was made of is there: that is as it was said."""
+def _without_restored(states: Sequence[State]) -> list[State]:
+    """Return the states without restored messages, if the messages' originals are there."""
     marks = [mark_of(state.metadata) for state in states]
-    if not any(mark is None and state.ever for mark, state in zip(marks, states, strict=True)):
+    if not any(mark is None and state.versions for mark, state in zip(marks, states, strict=True)):
         return list(states)
     return [
-        state if mark is None else msgspec.structs.replace(state, ever=_added(state, mark))
+        state if mark is None else replace(state, versions=_added_versions(state, mark))
         for mark, state in zip(marks, states, strict=True)
     ]
 
 
-def _added(state: State, mark: Mark) -> dict[Key, tuple[Version, ...]]:
-    """Return what was added to a file behind what we wrote."""
+def _added_versions(state: State, mark: RestoreMark) -> dict[Key, tuple[Version, ...]]:
     later = {
         key: tuple(version for version in versions if _is_added(version[1], mark))
-        for key, versions in state.ever.items()
+        for key, versions in state.versions.items()
     }
     return {key: versions for key, versions in later.items() if versions}
 
 
-def _is_added(place: Place, mark: Mark) -> bool:
+def _is_added(place: Place, mark: RestoreMark) -> bool:
     line, index = place
     return line > mark.messages + 1 if line else index >= mark.messages  # a document has no lines
 
 
 def _metadata(states: Sequence[State]) -> Record:
-    """Return what the files say of the session; of two answers, that of the file updated last."""
+    """Return the merged metadata; of conflicting values, that of the file updated last."""
     known: Record = {}
     has_original = any(mark_of(state.metadata) is None for state in states)
     for state in sorted(states, key=lambda state: str(state.metadata.get("lastUpdated") or "")):
@@ -285,31 +379,31 @@ def _metadata(states: Sequence[State]) -> Record:
         known |= {
             key: value
             for key, value in state.metadata.items()
-            if value is not None and not (is_ours and key in WRITTEN)
+            if value is not None and not (is_ours and key in WRITTEN_KEYS)
         }
     return known
 
 
-def _everything(states: Sequence[State]) -> tuple[dict[Key, tuple[Version, ...]], list[frozenset[Key]]]:
-    """Return every version of every message, and the names that each file has for its own.
+def _all_versions(states: Sequence[State]) -> tuple[dict[Key, tuple[Version, ...]], list[frozenset[Key]]]:
+    """Return every version of every message, and the keys of each file's messages.
 
-    What has no id is named by its content, and counts as often as in the file that has it most.
+    The key of a message without an id is its content with a number; the file with most copies decides how many there are.
     """
     ever: dict[Key, tuple[Version, ...]] = {}
     names: list[frozenset[Key]] = []
     for state in states:
         seen: dict[bytes, int] = defaultdict(int)
         own = {
-            key: key if type(key) is str else _name(versions[0][0], seen)
-            for key, versions in state.ever.items()
+            key: key if type(key) is str else _content_key(versions[0][0], seen)
+            for key, versions in state.versions.items()
         }
-        for key, versions in state.ever.items():
-            ever[own[key]] = _joined(ever.get(own[key], ()), versions)
+        for key, versions in state.versions.items():
+            ever[own[key]] = _join_versions(ever.get(own[key], ()), versions)
         names.append(frozenset(own.values()))
     return ever, names
 
 
-def _name(record: Any, seen: dict[bytes, int]) -> Key:
+def _content_key(record: Any, seen: dict[bytes, int]) -> Key:
     try:
         content = msgspec.json.encode(record, order="sorted")
     except (OverflowError, RecursionError):  # an integer of more than 64 bits
@@ -318,10 +412,102 @@ def _name(record: Any, seen: dict[bytes, int]) -> Key:
     return content, seen[content]
 
 
-def _joined(known: tuple[Version, ...], more: tuple[Version, ...]) -> tuple[Version, ...]:
+def _join_versions(known: tuple[Version, ...], more: tuple[Version, ...]) -> tuple[Version, ...]:
     if not known and len(more) == 1:
         return more
     versions = list(known)
     for record, place in more:
         add_version(versions, record, place)
     return tuple(versions)
+
+
+def count_responses(timeline: Sequence[Entry]) -> tuple[int, int]:
+    """Return how many responses of the model are recorded, and how many of them lack tokens.
+
+    The second number is 0 if no tokens are recorded at all.
+    """
+    responses: dict[str, tuple[int, bool]] = {}
+    for entry, following in zip_longest(timeline, timeline[1:]):
+        if type(entry) is Message and entry.model is not None and entry.id is not None:
+            is_counted = entry.usage is not None and not entry.usage.estimated
+            if is_counted or _is_complete(entry, following):
+                before, was_counted = responses.get(entry.id, (0, False))
+                responses[entry.id] = max(before, _responses_in(entry)), was_counted or is_counted
+    counted = sum(is_counted for _, is_counted in responses.values())
+    everything = sum(held for held, _ in responses.values())
+    return everything, everything - counted if counted else 0
+
+
+def _is_complete(answer: Message, following: Entry | None) -> bool:
+    """Return whether an answer was completed: after a cancelled or failed one comes a notice or nothing."""
+    return bool(answer.parts) and type(following) is Message
+
+
+def _responses_in(answer: Message) -> int:
+    """Return how many responses a message holds: calls of a later response start after the earlier calls are done."""
+    count, done_at = 1, None
+    for call in answer.parts:
+        if type(call) is ToolCall and call.at is not None and call.took_ms is not None:
+            if done_at is not None and to_milliseconds(call.at - done_at) > call.took_ms:
+                count += 1
+            done_at = call.at if done_at is None else max(done_at, call.at)
+    return count
+
+
+def relate(sessions: Sequence[Session]) -> Sequence[Session]:
+    """Return the sessions of one cluster in the same order, with parents and children linked."""
+    orphans: dict[str | None, list[int]] = defaultdict(list)
+    for place, session in enumerate(sessions):
+        if session.kind == "subagent":
+            orphans[parent_id_of(session.sources[0].path, session.native_id)].append(place)
+    related = list(sessions)
+    for place, session in enumerate(sessions):
+        if session.kind == "main":
+            children = {
+                child: _adopt(sessions[child], session) for child in orphans.pop(session.native_id, ())
+            }
+            if children:
+                related[place] = _link_children(session, tuple(children.values()))
+            for child, adopted in children.items():
+                related[child] = adopted
+    return related
+
+
+def _adopt(child: Session, parent: Session) -> Session:
+    return replace(child, key=f"{parent.key}/{agent_id_of(child.key)}", parent=parent.key)
+
+
+def _link_children(session: Session, children: Sequence[Session]) -> Session:
+    ordered = sorted(children, key=lambda child: (str(child.started_at), child.key))
+    named = {
+        part.child for entry in session.timeline if isinstance(entry, Message) for part in entry.parts
+        if isinstance(part, ToolCall) and part.child
+    }  # fmt: skip
+    waiting = [child for child in ordered if child.key not in named]
+    timeline = (
+        tuple(_link_calls(entry, waiting) for entry in session.timeline) if waiting else session.timeline
+    )
+    return replace(session, children=tuple(child.key for child in ordered), timeline=timeline)
+
+
+def _link_calls(entry: Entry, waiting: list[Session]) -> Entry:
+    """Return an entry with each call that started a subagent linked to the first one that ran meanwhile."""
+    if not isinstance(entry, Message):
+        return entry
+    parts = tuple(
+        _link_call(part, entry, waiting) if isinstance(part, ToolCall) and part.name in STARTS_AGENT else part
+        for part in entry.parts
+    )
+    return replace(entry, parts=parts)
+
+
+def _link_call(call: ToolCall, message: Message, waiting: list[Session]) -> ToolCall:
+    if call.child is not None:
+        return call
+    for child in waiting:
+        if child.started_at is None or message.at is None or call.at is None:
+            continue
+        if message.at <= child.started_at <= call.at:
+            waiting.remove(child)
+            return replace(call, child=child.key)
+    return call

@@ -1,89 +1,91 @@
-"""What a file's records amount to: the values that replaying makes, and how they grow."""
+"""The values that are read from a file: a session's state, its message versions and fates, and other kinds of files."""
 
-from collections.abc import Iterable
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from retold.agents.gemini.raw import SAID, ConversationRecord, Record
+from retold.agents.gemini.discovery import Origin
+from retold.agents.gemini.raw import SPOKEN_TYPES, ConversationRecord, Record, text_parts
+from retold.agents.gemini.tool_results import OutputFiles
 from retold.model.problem import Problem
-from retold.model.session import Fate
+from retold.model.session import Fate, Kind
+from retold.reading.diagnostics import ReaderNotes
+from retold.reading.jsonl import JsonLine
 
 Place = tuple[int, int]
-"""Where a record stands: its line, and its place in a list on that line (0 where it is the line)."""
+"""The place of a record: its line, and its index in a list on that line (0 if it is the line)."""
 Version = tuple[Any, Place]
-"""A record as it was at one time."""
-
-
+"""A record at one time, and its place."""
 Key = str | tuple[Any, int]
-"""A message's id; for what has none, something that tells it apart."""
-
-
-_COMPARED = 64
+"""A message's id; for a message without an id, a unique stand-in."""
+_MOST_COMPARED = 64
 """How many versions of a message a new one is compared with: a file may repeat an id without end."""
 
 
 class State(msgspec.Struct, frozen=True):
-    """What a file's records amount to. A value: the fold copies it before it goes on."""
+    """A session as replayed. A value: the fold copies it before it goes on."""
 
     path: str
     metadata: Record = {}
     starts: tuple[Any, ...] = ()
     live: dict[str, Record] = {}
-    """What the CLI holds: by id, in the place where the id came first."""
-    verbatim: tuple[Any, ...] | None = None
-    """The list of a whole-file JSON, which the CLI takes as it is, ids or none."""
-    ever: dict[Key, tuple[Version, ...]] = {}
-    """Every version of every message by id, in order of first appearance; what has no id, by its place."""
-    gone: dict[str, Fate] = {}
-    """Why an id is no longer live."""
+    """The messages that the CLI would load, by id, in order of first appearance."""
+    document_messages: tuple[Any, ...] | None = None
+    """The list of a single-document session, which the CLI takes as it is, with or without ids."""
+    versions: dict[Key, tuple[Version, ...]] = {}
+    """Every version of every message by id, in order of first appearance; messages without an id by their place."""
+    fates: dict[str, Fate] = {}
+    """The reasons why ids are not live any more."""
     copies: dict[str, str] = {}
-    """Ids that only repeat an earlier message, and that message's id."""
+    """Ids that only repeat an earlier message, with that message's id."""
     is_whole: bool = True
-    """False for a whole-file JSON that a strict parser rejects, or that has no `sessionId`."""
-    seen_by_loader: frozenset[str] = frozenset()
-    """Which of `sessionId` and `projectHash` the loader has met: without both it gives the file up."""
+    """False for a document that a strict parser rejects, or that has no `sessionId`."""
+    loader_keys: frozenset[str] = frozenset()
+    """Which of `sessionId` and `projectHash` the loader has seen: without both it rejects the file."""
     lines: int = 0
     records: int = 0
     problems: tuple[Problem, ...] = ()
-    listed: frozenset[Key] | None = None
-    """For several files as one: the keys in `ever` that the file holds which the CLI would load."""
+    loaded_keys: frozenset[Key] | None = None
+    """For merged files: the keys in `versions` of the file that the CLI would load."""
 
 
-class Plain(msgspec.Struct, frozen=True):
-    """A whole-file JSON in which everything is usual: its messages once each, in their order."""
+class CleanDocument(msgspec.Struct, frozen=True):
+    """A single-document session whose fields were all checked: each message once, in order."""
 
     path: str
     record: ConversationRecord
 
 
 def add_version(versions: list[Version], record: Any, place: Place) -> None:
-    """Add a version of a message: in place of those of which it says all, unless one of them says more."""
-    recent = versions[-_COMPARED:]
-    if any(says_all(known, record) for known, _ in recent if known != record):
+    """Add a version of a message in place of those that it contains, unless a known one contains it."""
+    recent = versions[-_MOST_COMPARED:]
+    if any(contains_all(known, record) for known, _ in recent if known != record):
         return
     first = versions[0][1] if versions else place
-    versions[-_COMPARED:] = [version for version in recent if not says_all(record, version[0])]
+    versions[-_MOST_COMPARED:] = [version for version in recent if not contains_all(record, version[0])]
     versions.append((record, place if versions else first))
 
 
-def says_all(whole: Any, part: Any) -> bool:
-    """Tell whether a record holds every field of another, unchanged."""
+def contains_all(whole: Any, part: Any) -> bool:
+    """Return whether a record holds every field of another, unchanged."""
     if type(whole) is dict and type(part) is dict:
         return part.items() <= whole.items()
     return bool(whole == part)
 
 
-def folded_copies(known: dict[str, str], found: dict[str, str]) -> dict[str, str]:
-    """Return copies with others, each by the first of its line."""
+def merge_copies(known: dict[str, str], others: dict[str, str]) -> dict[str, str]:
+    """Return two maps of copies merged, each copy with the first original of its chain."""
     copies = dict(known)
-    fold_copies(copies, found)
+    fold_copies(copies, others)
     return copies
 
 
-def fold_copies(copies: dict[str, str], found: dict[str, str]) -> None:
-    """Add copies, each by the first of its line: that is no copy itself, so no line can close a circle."""
-    for copy, original in found.items():
+def fold_copies(copies: dict[str, str], others: dict[str, str]) -> None:
+    """Add copies, each with the first original of its chain; that is no copy, so no cycle can arise."""
+    for copy, original in others.items():
         first = original
         while first in copies:
             first = copies[first]
@@ -91,25 +93,29 @@ def fold_copies(copies: dict[str, str], found: dict[str, str]) -> None:
             copies.setdefault(copy, first)
 
 
-def with_fallback(state: State, record: Any) -> State:
-    """Return what the loader makes of a file whose lines gave it no ids, but which as a whole is one JSON object."""
+def apply_fallback(state: State, record: Any) -> State:
+    """Return the loader's state of a file whose lines have no ids, but which as a whole is one JSON object."""
     if type(record) is not dict or "sessionId" not in record:
         return state
     messages = record.get("messages")
     if type(messages) is not list and messages is not None:
         return state
-    return msgspec.structs.replace(state, verbatim=tuple(messages or ()))
+    return msgspec.structs.replace(state, document_messages=tuple(messages or ()))
 
 
 def is_loadable(state: State) -> bool:
-    """Tell whether the CLI's loader can open the file at all."""
-    if state.verbatim is not None:
-        return state.is_whole and None not in state.verbatim and survives_fallback(state.verbatim)
-    return {"sessionId", "projectHash"} <= state.seen_by_loader
+    """Return whether the CLI's loader can open the file."""
+    if state.document_messages is not None:
+        return (
+            state.is_whole
+            and None not in state.document_messages
+            and survives_fallback(state.document_messages)
+        )
+    return {"sessionId", "projectHash"} <= state.loader_keys
 
 
 def survives_fallback(messages: Iterable[Any]) -> bool:
-    """For a whole-file JSON the CLI asks each message for its type, then for its text until one is resumable."""
+    """Return whether the CLI loads a document: it asks each message for its type, then for its text until one is resumable."""
     for message in messages:
         if type(message) is dict:
             if loader_text(message.get("content"), message.get("type")) is None:
@@ -123,17 +129,17 @@ def active_records(state: State) -> tuple[Any, ...]:
     """Return exactly what the CLI's loader returns for the file, in its order."""
     if not is_loadable(state):
         return ()
-    return tuple(state.live.values()) if state.verbatim is None else state.verbatim
+    return tuple(state.live.values()) if state.document_messages is None else state.document_messages
 
 
-def loader_takes(record: Record) -> bool:
-    """Tell whether the CLI's loader survives this message: it drops one whose content makes it throw."""
+def is_loadable_message(record: Record) -> bool:
+    """Return whether the CLI's loader survives this message: it drops one whose content makes it throw."""
     content = record.get("content")
     return type(content) is str or content is None or loader_text(content, record.get("type")) is not None
 
 
 def is_resumable(record: Record) -> bool:
-    """Tell whether the CLI finds a message worth resuming, as its `isResumableMessageRecord` does."""
+    """Return whether the CLI finds a message worth resuming, like its `isResumableMessageRecord`."""
     text = loader_text(record.get("content"), record.get("type"))
     words = (text or "").strip()
     if record.get("type") == "user":
@@ -144,15 +150,20 @@ def is_resumable(record: Record) -> bool:
     )
 
 
-def loader_text(content: Any, message_type: Any) -> str | None:
-    """Return content as text in the way of the CLI's `partToString`; None where that throws.
+def has_conversation(state: State) -> bool:
+    """Return whether the CLI would load a message worth resuming."""
+    return any(type(record) is dict and is_resumable(record) for record in active_records(state))
 
-    It throws for a null where an object is due, and then trims: a lone part's text that is no text throws too.
+
+def loader_text(content: Any, message_type: Any) -> str | None:
+    """Return content as text like the CLI's `partToString`; None if that throws.
+
+    It throws for a null in place of an object, and, when it trims, for a lone part whose text is no text.
     """
     if type(content) is dict and not any(kind in content for kind in _KINDS):
         text = content.get("text")
         if text is not None and type(text) is not str:
-            return None if message_type in SAID else ""
+            return None if message_type in SPOKEN_TYPES else ""
     texts: list[str] = []
     pending = [content]
     while pending:
@@ -187,7 +198,7 @@ def _part_text(part: Record) -> str | None:
 
 
 def _as_text(value: Any) -> str:
-    """Return a value as JavaScript writes it where text is due."""
+    """Return a value as JavaScript converts it to text."""
     texts: list[str] = []
     pending = [value]
     while pending:
@@ -208,5 +219,205 @@ def _as_text(value: Any) -> str:
 
 
 def is_truthy(value: Any) -> bool:
-    """Tell what JavaScript takes for true: an empty list and an empty object are."""
+    """Return whether a value is truthy in JavaScript: an empty list and an empty object are."""
     return value is not None and value is not False and not (type(value) in (str, int, float) and not value)
+
+
+class Notes(ReaderNotes):
+    """The problems and the number of opaque things of a file, and facts for later steps."""
+
+    def __init__(self, path: str, pointer: str = "") -> None:
+        """Take the file's path, and the pointer to its list of records if it is one document."""
+        super().__init__(path, pointer)
+        self.has_results = False
+        """Whether a tool's result was seen in a record of its own."""
+        self.has_agents = False
+        """Whether a call was seen that starts a subagent."""
+        self.may_lack_tokens = False
+        """Whether an answer was seen without tokens, or with calls that were done at several times."""
+
+
+class RecordContext(msgspec.Struct, frozen=True):
+    """Context for normalising a record: session id, key and side files."""
+
+    notes: Notes
+    native_id: str
+    key: str
+    is_subagent: bool = False
+    outputs: OutputFiles = OutputFiles()
+
+    def child_key(self, agent_id: str | None) -> str | None:
+        """Return the key of the subagent that a call started."""
+        return None if agent_id is None else f"{self.key}/{agent_id}"
+
+
+class History(msgspec.Struct, frozen=True):
+    """A list of turns, with the other fields of its file."""
+
+    origin: Origin
+    kind: Kind
+    turns: tuple[Any, ...]
+    pointer: str = ""
+    """The JSON pointer to the list in the file."""
+    other_fields: Record = {}
+    project_hash: str | None = None
+
+
+class CaptureFile(msgspec.Struct, frozen=True):
+    """The objects of a captured output with their lines; `-o json` has one."""
+
+    origin: Origin
+    objects: tuple[JsonLine, ...]
+    is_stream: bool
+
+
+class PromptLog(msgspec.Struct, frozen=True):
+    """The logged prompts of one session, each with its index in the file."""
+
+    origin: Origin
+    project_hash: str | None
+    prompts: tuple[JsonLine, ...]
+
+
+class Transcript(msgspec.Struct, frozen=True):
+    """A replayed session file."""
+
+    origin: Origin
+    state: State | CleanDocument
+    outputs: OutputFiles = OutputFiles()
+    line_end_state: State | None = None
+    """The state at the last line end: a file that has grown is read on from here."""
+    offset: int = 0
+    seal: bytes = b""
+    """Digest of the start of the file, and of the bytes before `offset`."""
+
+
+_RICH_KEYS = ("toolCalls", "thoughts", "tokens", "model", "displayContent")
+_FEW_WORDS = 200
+_COUNT_KEYS = ("tokens", "model")
+"""Of these fields the last version counts: the tokens of a response are complete at its end."""
+
+
+def merge_versions(versions: Sequence[Version]) -> tuple[Record, tuple[Version, ...]]:
+    """Return the message with the fields of all versions, and the versions that say more."""
+    if len(versions) == 1:
+        return versions[0][0], ()
+    records = [record for record, _ in versions]
+    whole = dict(_best(records))
+    for record in records:
+        for key in _RICH_KEYS:
+            if record.get(key) and (key in _COUNT_KEYS or not whole.get(key)):
+                whole[key] = record[key]
+        if not whole.get("content") and not whole.get("toolCalls"):
+            whole["content"] = record.get("content")
+    times = [record["timestamp"] for record in records if type(record.get("timestamp")) is str]
+    if times:
+        whole["timestamp"] = min(times)
+    return whole, _select_other_versions(whole, versions)
+
+
+def _select_other_versions(whole: Record, versions: Sequence[Version]) -> tuple[Version, ...]:
+    """Return the versions that say something new, each compared with everything before it."""
+    known = {*_words(whole), *_rendered_thoughts(whole)}
+    others: list[Version] = []
+    for version in versions:
+        words = set(_words(version[0]))
+        if not all(_is_contained(word, known) for word in words):
+            others.append(version)
+            known |= words
+    return tuple(others)
+
+
+def sorted_json(value: Any) -> str:
+    """Return a value as JSON text with sorted keys, for comparisons."""
+    return json.dumps(value, sort_keys=True, default=repr)
+
+
+def _best(records: Sequence[Record]) -> Record:
+    """Return the richest record; of equals the last, unless it only repeats the words in a form for the model."""
+    best = records[0]
+    for record in records[1:]:
+        more = _richness(record) - _richness(best)
+        if more > 0 or (more == 0 and not _contains_words(best, record)):
+            best = record
+    return best
+
+
+def _richness(record: Record) -> int:
+    return sum(bool(record.get(key)) for key in _RICH_KEYS)
+
+
+def _contains_words(whole: Record, other: Record) -> bool:
+    known = {*_words(whole), *_rendered_thoughts(whole)}
+    return all(_is_contained(word, known) for word in _words(other))
+
+
+def _is_contained(word: str, texts: set[str]) -> bool:
+    """Return whether a text is among others, or, if these are few, within one of them."""
+    return word in texts or (len(texts) <= _FEW_WORDS and any(word in one for one in texts))
+
+
+def _words(record: Record) -> Iterator[str]:
+    for key in ("content", "displayContent"):
+        for part in text_parts(record.get(key)):
+            yield from _words_of(part)
+    for thought in _thoughts(record):
+        for key in ("subject", "description"):
+            if type(thought.get(key)) is str and thought[key]:
+                yield thought[key]
+
+
+def _words_of(part: Any) -> Iterator[str]:
+    """Yield the text of a part; a part without text as a whole, but no call, since calls are compared by their ids."""
+    text = part.get("text") if type(part) is dict else part
+    if type(text) is str:
+        if text:
+            yield text
+    elif type(part) is dict and "functionCall" not in part:
+        yield sorted_json(part)
+
+
+def _rendered_thoughts(record: Record) -> Iterator[str]:
+    """Yield thoughts in the form in which a resume writes them into content: `**subject** description`."""
+    for thought in _thoughts(record):
+        yield f"**{thought.get('subject', '')}** {thought.get('description', '')}"
+
+
+def _thoughts(record: Record) -> list[Any]:
+    thoughts = record.get("thoughts")
+    return [thought for thought in thoughts if type(thought) is dict] if type(thoughts) is list else []
+
+
+def resolve_fates(state: State) -> dict[Key, Fate]:
+    """Return the fate of each message, copies left out."""
+    copied, copies = state.copies, _copies_by_original(state)
+    is_all_live = state.document_messages is not None and state.loaded_keys is None
+    live = state.live if state.loaded_keys is None else state.loaded_keys
+    return {
+        key: "live" if is_all_live or key in live else _fate(key, state, copies)
+        for key in state.versions
+        if key not in copied
+    }
+
+
+def _copies_by_original(state: State) -> dict[str, list[str]]:
+    originals: dict[str, list[str]] = defaultdict(list)
+    for copy in state.copies:
+        original = copy
+        while original in state.copies:
+            original = state.copies[original]
+        originals[original].append(copy)
+    return originals
+
+
+def _fate(key: Key, state: State, copies: dict[str, list[str]]) -> Fate:
+    """Return the fate of a message: live if it or a copy of it is live, else that of the last of them.
+
+    The loader skips a message without an id. A compression or clearing left behind what only other files hold.
+    """
+    names = (key, *copies.get(key, ())) if type(key) is str else (key,)
+    live = state.live if state.loaded_keys is None else state.loaded_keys
+    if any(name in live for name in names):
+        return "live"
+    otherwise: Fate = "superseded" if state.loaded_keys is None else "compacted"
+    return next((state.fates[name] for name in reversed(names) if name in state.fates), otherwise)

@@ -1,4 +1,4 @@
-"""What was said in a session, cut into the documents that a search finds: text only, with the place of each."""
+"""Documents for the text index: the texts of a session, and the regions of its originals where they are."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from retold.archive.store import packed
+from retold.archive.store import compress
 from retold.model.session import (
     AgentDisplay,
     Attachment,
@@ -28,85 +28,86 @@ from retold.model.session import (
     is_spoken,
 )
 
-HEAD = -1
-"""The place of what is said about the session as a whole: its summary."""
+SUMMARY_SEQ = -1
+"""The seq of a session's summary."""
 
 
-LONG = 600
-"""Arguments that are longer are contents of files: they stand with what went by, not with what was said."""
-_SPOKEN = ("agent", "ask_user", "memory", "planning", "shell_exec")
+LONG_ARGUMENT = 600
+"""Longer arguments are contents of files: they count as output, not as conversation."""
+_CONVERSATIONAL_TOOLS = ("agent", "ask_user", "memory", "planning", "shell_exec")
 
 
 class SearchDocument(msgspec.Struct, gc=False):
-    """A message, or what one call gave back: what a person said, what the agent did, and what only went by."""
+    """A message, or the output of one call: what a person said, what the agent did, and output."""
 
     seq: int
-    place: int | None
+    position: int | None
+    """Of the call whose output it is."""
     human: list[str]
     agent: list[str]
     output: list[str]
 
 
-class SpokenText(msgspec.Struct, gc=False):
-    """The documents of one message, and all their texts in the order in which agents write them down."""
+class MessageDocuments(msgspec.Struct, gc=False):
+    """The documents of one message, and all their texts in the order in which agents write them."""
 
     docs: list[SearchDocument]
     texts: list[tuple[int, str]]
-    """Each with the number of its document."""
+    """Each with the index of its document."""
 
 
-def documents(session: Session) -> Iterator[SpokenText]:
-    """Yield everything that a search should find, message by message; nothing of a session in which nobody spoke."""
+def make_documents(session: Session) -> Iterator[MessageDocuments]:
+    """Yield all documents of a session, message by message; none if nobody spoke."""
     if not is_spoken(session):
         return
     for seq, entry in enumerate(session.timeline):
-        spoken = _of_message(seq, entry) if isinstance(entry, Message) else _of_event(seq, entry)
-        if spoken.texts:
-            yield spoken
+        found = _of_message(seq, entry) if isinstance(entry, Message) else _of_event(seq, entry)
+        if found.texts:
+            yield found
     if session.summary:
-        yield SpokenText([SearchDocument(HEAD, None, [session.summary], [], [])], [(0, session.summary)])
+        yield MessageDocuments(
+            [SearchDocument(SUMMARY_SEQ, None, [session.summary], [], [])], [(0, session.summary)]
+        )
 
 
-def _of_event(seq: int, event: Event) -> SpokenText:
+def _of_event(seq: int, event: Event) -> MessageDocuments:
     texts = [event.text] if event.text else []
     if event.opaque is not None:
-        texts.extend(strings(event.opaque.value))
-    return SpokenText([SearchDocument(seq, None, [], texts, [])], [(0, text) for text in texts])
+        texts.extend(iterate_strings(event.opaque.value))
+    return MessageDocuments([SearchDocument(seq, None, [], texts, [])], [(0, text) for text in texts])
 
 
-def _of_message(seq: int, message: Message) -> SpokenText:
+def _of_message(seq: int, message: Message) -> MessageDocuments:
     own = SearchDocument(seq, None, [], [], [])
     docs, texts = [own], []
     said = own.human if message.role == "user" else own.agent
-    if message.prompt is not None and not _holds(message, message.prompt):
-        own.human.append(message.prompt)
-        texts.append((0, message.prompt))
-    for place, part in enumerate(message.parts):
+    prompt = message.prompt
+    if prompt is not None and not any(type(part) is Text and part.text == prompt for part in message.parts):
+        own.human.append(prompt)
+        texts.append((0, prompt))
+    for position, part in enumerate(message.parts):
         if isinstance(part, ToolCall):
-            asked, given = list(strings(part.arguments)), list(_given(part))
-            own.agent.append(part.name)  # found as a word; what is shown of it is told with the hit
-            for text in asked:
-                (own.output if len(text) > LONG and part.canonical not in _SPOKEN else own.agent).append(text)
-            texts.extend([(0, text) for text in asked])
-            if given:
-                texts.extend([(len(docs), text) for text in given])
-                docs.append(SearchDocument(seq, place, [], [], given))
+            arguments, outputs = list(iterate_strings(part.arguments)), list(_output_texts(part))
+            own.agent.append(part.name)  # a word to find; it needs no region
+            is_conversation = part.canonical in _CONVERSATIONAL_TOOLS
+            for text in arguments:
+                (own.agent if is_conversation or len(text) <= LONG_ARGUMENT else own.output).append(text)
+            texts.extend([(0, text) for text in arguments])
+            if outputs:
+                texts.extend([(len(docs), text) for text in outputs])
+                docs.append(SearchDocument(seq, position, [], [], outputs))
             if part.description:
                 own.agent.append(part.description)
                 texts.append((0, part.description))
         else:
-            told = [part.text] if type(part) is Text else list(_beside(part))
+            found = [part.text] if type(part) is Text else list(_part_texts(part))
             column = said if type(part) is Text else own.agent if type(part) is Thinking else own.output
-            column.extend(told)
-            texts.extend([(0, text) for text in told])
-    return SpokenText(docs, texts)
+            column.extend(found)
+            texts.extend([(0, text) for text in found])
+    return MessageDocuments(docs, texts)
 
 
-def _holds(message: Message, prompt: str) -> bool:
-    return any(type(part) is Text and part.text == prompt for part in message.parts)
-
-
-def _beside(part: Part) -> Iterator[str]:
+def _part_texts(part: Part) -> Iterator[str]:
     match part:
         case Thinking():
             yield from (text for text in (part.subject, part.text) if text)
@@ -117,40 +118,39 @@ def _beside(part: Part) -> Iterator[str]:
             if part.path:
                 yield part.path
         case Opaque():
-            yield from strings(part.value)
+            yield from iterate_strings(part.value)
 
 
-def _given(call: ToolCall) -> Iterator[str]:
-    """Yield what a call gave back; what the agent showed of it is often the same again, or a part of it."""
-    kept: list[str] = []
-    shown = _shown(call.display) if call.display is not None else ()
+def _output_texts(call: ToolCall) -> Iterator[str]:
+    """Yield the output of a call. What the agent displayed of it is often the same text, or a part of it."""
+    texts: list[str] = []
+    shown = _display_texts(call.display) if call.display is not None else ()
     for text in chain((call.result, call.error, call.full_result), call.other_results, shown):
-        if text and not any(text in other for other in kept):
-            kept.append(text)
+        if text and not any(text in other for other in texts):
+            texts.append(text)
             yield text
 
 
-def _shown(display: Display) -> Iterator[str]:
+def _display_texts(display: Display) -> Iterator[str]:
     match display:
         case TextDisplay(text):
             yield text
         case DiffDisplay():
-            # What stands before and after the change, as far as it changed.
             yield from (text for text in (display.path, display.diff) if text)
         case TodosDisplay():
             yield from (todo.text for todo in display.todos)
         case FilesDisplay():
             yield from (text for text in (display.summary, *display.files) if text)
-            yield from strings(list(display.matches))
+            yield from iterate_strings(list(display.matches))
         case AgentDisplay():
             yield from (text for text in (display.name, display.result) if text)
-            yield from strings(list(display.activity))
+            yield from iterate_strings(list(display.activity))
         case OpaqueDisplay(value):
-            yield from strings(value)
+            yield from iterate_strings(value)
 
 
-def strings(value: Any) -> Iterator[str]:
-    """Yield every text in a tree of JSON, in its order."""
+def iterate_strings(value: Any) -> Iterator[str]:
+    """Yield every text in a JSON value, in its order."""
     pending = [value]
     while pending:
         found = pending.pop()
@@ -163,129 +163,134 @@ def strings(value: Any) -> Iterator[str]:
             pending.extend(reversed(found))
 
 
-LARGEST = 64 << 20
-"""Originals larger than this are not looked through; what they say is kept on pages."""
+LARGEST_ORIGINAL = 64 << 20
+"""Larger originals are not searched; their texts are kept on pages."""
 PAGE = 1 << 20
-_FIRST = 96
+_PREFIX = 96
 _NEAR, _FAR = 1 << 14, 1 << 17
-_LONG = 48
-"""Shorter texts stand in many places: to have found one does not tell how far we are."""
+_LONG_TEXT = 48
+"""Shorter texts occur in many places, so that a match says nothing about the position in the file."""
 _TRIES = 8
 _PASSES = 12
-"""How many times the size of all originals may be looked through for texts that are not where they should be."""
-_LOOK = 64
-"""Bytes that a look into another original costs besides those that are looked through."""
+"""How often the size of all originals may be searched for texts that are not in order."""
+_LOOK_COST = 64
+"""Bytes that a look into another original costs, besides those that are searched."""
 
 
-class _Strip:
-    """An original, and how far along it we are: with the message, and with the text in it."""
+class _OriginalCursor:
+    """An original, and how far the messages and texts that were found in it reach."""
 
-    __slots__ = ("along", "aside", "data", "end", "here", "number")
+    __slots__ = ("data", "end", "here", "message_start", "number", "other_end")
 
     def __init__(self, number: int, data: bytes) -> None:
         self.number, self.data = number, data
-        self.along = self.here = self.end = 0
-        self.aside = len(data)
+        self.message_start = self.here = self.end = 0
+        self.other_end = len(data)
 
     def windows(self) -> Iterator[tuple[int, int]]:
-        """Yield where to look: next, near, and at last anywhere."""
+        """Yield the windows to search: next, near, and at last anywhere."""
         near, size = min(self.here + _NEAR, len(self.data)), len(self.data)
         yield self.here, near
-        yield self.along, self.here
+        yield self.message_start, self.here
         yield near, size
-        yield 0, self.along
+        yield 0, self.message_start
 
-    def pass_by(self, start: int, end: int) -> None:
-        """Go on behind what was found: far off only after a second find there, since the same may be said twice."""
-        if not self.along <= start <= self.here + _FAR and not self.aside <= start <= self.aside + _FAR:
-            self.aside = end
+    def advance(self, start: int, end: int) -> None:
+        """Go on after a match. After one that is far off, only a second match there counts, because a text may occur twice."""
+        if (
+            not self.message_start <= start <= self.here + _FAR
+            and not self.other_end <= start <= self.other_end + _FAR
+        ):
+            self.other_end = end
             return
         self.here, self.end = end, max(self.end, end)
 
-    def move(self) -> None:
+    def begin_message(self) -> None:
         """Go on with the next message."""
-        self.along = self.here = self.end
+        self.message_start = self.here = self.end
 
 
 class TextLocator:
-    """Finds texts in the originals of one session, going along with them."""
+    """Finds the regions of texts in the originals of one session, from front to back."""
 
     def __init__(self, originals: Sequence[tuple[int, bytes]]) -> None:
-        """Take the originals by their ids."""
-        self._strips = [_Strip(number, data) for number, data in originals if len(data) <= LARGEST]
-        self._budget = _PASSES * sum(len(strip.data) for strip in self._strips) + PAGE
-        self._passed: list[_Strip] = []
-        """Those in which a text of this message was found."""
+        """Take the originals with their ids."""
+        self._cursors = [
+            _OriginalCursor(number, data) for number, data in originals if len(data) <= LARGEST_ORIGINAL
+        ]
+        self._budget = _PASSES * sum(len(cursor.data) for cursor in self._cursors) + PAGE
+        self._found_in: list[_OriginalCursor] = []
+        """Originals with a text of this message."""
         self._page = bytearray()
         self._packed: list[bytes] = []
 
-    def regions(self, spoken: SpokenText) -> list[str]:
-        """Return where the texts of each document of a message stand, one behind the other."""
-        found: list[list[str]] = [[] for _ in spoken.docs]
-        for number, text in spoken.texts:
-            found[number].append(self._region(text))
-        for strip in self._passed:
-            strip.move()
-        self._passed.clear()
+    def locate(self, message: MessageDocuments) -> list[str]:
+        """Return the regions of the texts of each document, separated by blanks."""
+        found: list[list[str]] = [[] for _ in message.docs]
+        for number, text in message.texts:
+            found[number].append(self._locate_text(text))
+        for cursor in self._found_in:
+            cursor.begin_message()
+        self._found_in.clear()
         return [" ".join(regions) for regions in found]
 
     def pages(self) -> list[bytes]:
-        """Return what stands in no original, on pages that are packed."""
-        return [*self._packed, packed(bytes(self._page))] if self._page else self._packed
+        """Return compressed pages with the texts that are in no original."""
+        return [*self._packed, compress(bytes(self._page))] if self._page else self._packed
 
-    def _region(self, text: str) -> str:
-        raw = escaped(text)
-        for place, strip in enumerate(self._strips):
-            if place and self._budget < 0:  # many versions of a file may lack a text
+    def _locate_text(self, text: str) -> str:
+        raw = escape(text)
+        for number, cursor in enumerate(self._cursors):
+            if number and self._budget < 0:  # many versions of a file may lack a text
                 break
-            found = self._next(raw, strip)
+            found = self._find_next(raw, cursor)
             if found < 0:
-                found = self._find(raw, strip)
+                found = self._find(raw, cursor)
             if found >= 0:
-                if len(raw) >= _LONG:
-                    strip.pass_by(found, found + len(raw))
-                    self._passed.append(strip)
-                return f"{strip.number:x}.{found:x}.{len(raw):x}"
-        return self._on_page(raw)
+                if len(raw) >= _LONG_TEXT:
+                    cursor.advance(found, found + len(raw))
+                    self._found_in.append(cursor)
+                return f"{cursor.number:x}.{found:x}.{len(raw):x}"
+        return self._write_on_page(raw)
 
-    def _next(self, raw: bytes, strip: _Strip) -> int:
-        """Return where a short text stands if it comes next, as nearly always; else -1."""
-        if len(raw) > _FIRST:
+    def _find_next(self, raw: bytes, cursor: _OriginalCursor) -> int:
+        """Return the position of a short text if it comes next, as nearly always; else -1."""
+        if len(raw) > _PREFIX:
             return -1
-        found = strip.data.find(raw, strip.here, strip.here + _NEAR + len(raw))
-        if strip is not self._strips[0]:
-            self._budget -= _LOOK + (min(_NEAR, len(strip.data)) if found < 0 else found - strip.here)
+        found = cursor.data.find(raw, cursor.here, cursor.here + _NEAR + len(raw))
+        if cursor is not self._cursors[0]:
+            self._budget -= _LOOK_COST + (min(_NEAR, len(cursor.data)) if found < 0 else found - cursor.here)
         return found
 
-    def _find(self, raw: bytes, strip: _Strip) -> int:
-        """Return where a text stands; -1 where it stands nowhere, or where to look for it would take too long."""
-        first, data = raw[:_FIRST], strip.data
-        for start, end in strip.windows():
+    def _find(self, raw: bytes, cursor: _OriginalCursor) -> int:
+        """Return the position of a text; -1 if it is not there, or if the search would take too long."""
+        first, data = raw[:_PREFIX], cursor.data
+        for start, end in cursor.windows():
             found = start
             for _ in range(_TRIES):
                 if self._budget < 0:
                     return -1
-                place = data.find(first, found, end + len(first))
-                self._budget -= (end if place < 0 else place) - found
-                if place < 0:
+                start_at = data.find(first, found, end + len(first))
+                self._budget -= (end if start_at < 0 else start_at) - found
+                if start_at < 0:
                     break
-                if data.startswith(raw, place):
-                    return place
-                found = place + 1
+                if data.startswith(raw, start_at):
+                    return start_at
+                found = start_at + 1
         return -1
 
-    def _on_page(self, raw: bytes) -> str:
+    def _write_on_page(self, raw: bytes) -> str:
         if self._page and len(self._page) + len(raw) > PAGE:
-            self._packed.append(packed(bytes(self._page)))
+            self._packed.append(compress(bytes(self._page)))
             self._page.clear()
         start = len(self._page)
         self._page.extend(raw)
-        self._page.extend(b"\n")  # no text of a search runs over from one to the next
+        self._page.extend(b"\n")  # no match may span two texts
         return f"-{len(self._packed):x}.{start:x}.{len(raw):x}"
 
 
-def escaped(text: str) -> bytes:
-    """Return a text as it stands between the quotes of JSON."""
+def escape(text: str) -> bytes:
+    """Return a text as it is between the quotes of JSON."""
     try:
         return msgspec.json.encode(text)[1:-1]
     except UnicodeEncodeError:  # half a surrogate pair

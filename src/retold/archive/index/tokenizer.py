@@ -1,10 +1,11 @@
-"""How text is cut into words: what SQLite's FTS5 is given, and what it makes of it.
+"""The tokenizer of the text index: it prepares texts for SQLite's FTS5, and splits queries as FTS5 does.
 
-FTS5's tokenizer is `unicode61 remove_diacritics 2`. Its tables are of Unicode 6.1 and take whatever came later for
-a letter, a new emoji as well as a new script (SQLite 3.54.1, every code point tried); `spread` blanks out what is none.
+FTS5's tokenizer is `unicode61 remove_diacritics 2`. Its tables are of Unicode 6.1, and it takes any later code point for a
+letter, a new emoji as well as a new script (SQLite 3.54.1, every code point tried); `prepare_text` blanks out those that are
+none.
 
-Texts and queries are cut in the form NFKC: `ﬁ` is `fi`, and a full-width letter is a letter. Each picture is a word, as an
-emoji or a tick: FTS5 is given a letter in its place. Raise `WORDS` in `shards` when a text is cut into other words.
+Texts and queries are split in the form NFKC: `ﬁ` is `fi`, and a full-width letter is a letter. Each picture, such as an emoji or
+a tick, is a word: FTS5 is given a letter in its place. Raise `TOKENIZER_VERSION` when words change.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ ACCENTS = (
     "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u0309\u030a\u030b\u030c\u030f\u0311\u031b\u0323\u0324\u0325"
     "\u0326\u0327\u0328\u032d\u032e\u0330\u0331"
 )
-"""The characters that FTS5 takes off the letter before them; they begin no word."""
+"""Characters that FTS5 removes from the letter before them; they begin no word."""
 _WITHOUT_ACCENTS = dict.fromkeys(map(ord, ACCENTS))
 # Letters of today that were signs in Unicode 6.1, of New Tai Lue and the Vedas: FTS5 cuts there.
 _UNKNOWN = "".join(map(chr, [*range(0x19B0, 0x19C1), 0x19C8, 0x19C9, 0x1CF2, 0x1CF3]))
 
 PICTURES = "\u231a-\u231b\u23e9-\u23fa\u2600-\u2775\u2794-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
-"""Emoji, dingbats and signs, each a word of its own, as a class of characters of a regular expression."""
+"""Emoji, dingbats and signs, each a word of its own, as a character class of a regular expression."""
 _PICTURE_RANGES = PICTURES.replace("-", "")
 _AS_LETTER = 0x40000
-"""What is added to the code point of a picture: FTS5 takes code points without a character for letters."""
+"""Added to the code point of a picture: FTS5 takes code points without a character for letters."""
 
 _LETTER, _DENSE_LETTER, _PICTURE, _NEITHER = range(4)
 
@@ -59,35 +60,35 @@ _INNER_NUMBER = re.compile(r"[0-9](?=[A-Za-z])")
 _DIGITS = "0123456789"
 
 LONGEST_NAME = 64
-"""Names that are longer are not looked into: they are base64."""
+"""Longer names are not split: they are base64."""
 _MOST_INNER_NUMBERS = 1
 _SAMPLE = 64
 _FEW = 16
 _MOST_NAMES = 10_000
-"""How many names with humps are looked at in one text: a bundle of scripts has more, and base64 nothing else."""
+"""Identifiers that are read in one text: a bundle of scripts has more, and base64 nothing else."""
 
 
-def spread(text: str) -> str:
-    """Return the text as it is handed to FTS5: with spaces in dense scripts, and where it would see none."""
-    return text if text.isascii() else _spaced(text)
+def prepare_text(text: str) -> str:
+    """Return a text for FTS5, with spaces in dense scripts and where FTS5 would see no end of a word."""
+    return text if text.isascii() else _insert_spaces(text)
 
 
-def normal(text: str) -> str:
-    """Return a text in the form NFKC, but for signs; a sign that becomes letters, as `™`, stays apart from other words."""
-    return text if text.isascii() else _normal(text, _beyond_ascii(text))
+def normalize(text: str) -> str:
+    """Return a text in the form NFKC, without changing signs; a sign that becomes letters, as `™`, stays apart from other words."""
+    return text if text.isascii() else _normalize(text, _beyond_ascii(text))
 
 
 class IdentifierParts:
-    """Finds names with humps, as `timeZone`, each once: their parts are looked up, not indexed.
+    """Finds identifiers with humps, as `timeZone`, each once, so that a search finds their parts.
 
-    FTS5 knows such a name as one word. To index its parts with every text would take more room than the texts' own words.
+    FTS5 knows an identifier as one word. Indexing its parts with every text would take more space than the words of all texts.
     """
 
     def __init__(self) -> None:
         self._seen: set[bytes] = set()
 
     def new_in(self, text: str, most: int = _MOST_NAMES) -> set[str]:
-        """Return names in a text that were not met before, of the first so many."""
+        """Return identifiers in a text that were not seen before, of the first `most`."""
         raw = text.encode("utf-8", "replace")
         shape = raw.translate(_SHAPE)
         blank_before = shape.rfind
@@ -95,36 +96,38 @@ class IdentifierParts:
         new = {raw[blank_before(b" ", 0, hump) + 1 : end] for hump, end in humped} - self._seen
         sample = list(islice(new, _SAMPLE))
         if len(sample) == _SAMPLE and sum(map(_has_parts, sample)) < _SAMPLE // 2:
-            return set()  # base64, with signs between
+            return set()  # base64 with signs between
         self._seen |= new
         return {name.decode("ascii") for name in new if _has_parts(name)}
 
 
-def tokens(text: str) -> list[str]:
-    """Return the words that FTS5 finds in a text, folded, in their order; the parts of names are not among them."""
-    return [fold(word) for word in cuts(text)]
+def tokenize(text: str) -> list[str]:
+    """Return the words that FTS5 finds in a text, folded and in order, without the parts of identifiers."""
+    return [fold(word) for word in split_words(text)]
 
 
-def cuts(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Return the words that FTS5 finds in a text, as they are written."""
     if text.isascii():
         return _ASCII_WORD.findall(text)
-    return [word for atom in atoms(text) for word in _cut(atom)]
+    return [word for atom in split_runs(text) for word in _words_of_run(atom)]
 
 
-def atoms(text: str) -> list[str]:
-    """Return the words of a text in its normal form, where runs of dense script are whole."""
-    text = normal(text)
-    return [atom for run in _UNSEPARATED.findall(text) for atom in ([run] if run.isascii() else _atoms(run))]
+def split_runs(text: str) -> list[str]:
+    """Return the words of a text in its normal form; runs of dense script stay whole."""
+    text = normalize(text)
+    return [
+        atom for run in _UNSEPARATED.findall(text) for atom in ([run] if run.isascii() else _split_run(run))
+    ]
 
 
-def sought(text: str) -> tuple[list[str], bool]:
-    """Return the words by which a text is found wherever it stands, and whether the last may only begin a word.
+def query_words(text: str) -> tuple[list[str], bool]:
+    """Return the words by which a text is found anywhere, and whether the last may only begin a word.
 
-    A run of dense script may go on in the text that is searched, so its last character is not asked for alone.
+    A run of dense script may go on in the searched text, so its last character is no word by itself.
     """
-    words = cuts(text)
-    last = atoms(text)[-1] if words else ""
+    words = split_words(text)
+    last = split_runs(text)[-1] if words else ""
     if not last or not is_dense(last[0]):
         return words, False
     if len(last) == 1:
@@ -133,22 +136,22 @@ def sought(text: str) -> tuple[list[str], bool]:
 
 
 def fold(word: str) -> str:
-    """Return a word without case and accents: as FTS5 does, but for letters that are younger than its tables."""
-    return word.lower() if word.isascii() else leveled(word).translate(_WITHOUT_ACCENTS)
+    """Return a word without case and accents, as FTS5 does, except letters that are younger than its tables."""
+    return word.lower() if word.isascii() else level(word).translate(_WITHOUT_ACCENTS)
 
 
-def leveled(text: str) -> str:
-    """Return a text of the same length without case and accents, but for accents that are characters of their own."""
+def level(text: str) -> str:
+    """Return a text of the same length without case and accents, except accents that are characters of their own."""
     if text.isascii():
         return text.lower()
     folds = {character: _FOLDS[character] for character in _beyond_ascii(text)}
-    folded = _replaced(text, {character: small for character, small in folds.items() if small != character})
-    # What is left is of ASCII, where bytes are lowered ten times as fast.
+    folded = _replace(text, {character: small for character, small in folds.items() if small != character})
+    # Only ASCII is left, and bytes are lowered ten times as fast.
     return folded.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
 
 
-def part_spans(name: str) -> list[tuple[int, int]]:
-    """Return where the parts of a name with humps stand, with and without the number behind; none for other names."""
+def find_part_spans(name: str) -> list[tuple[int, int]]:
+    """Return the spans of an identifier's parts, with and without the number at their end; none for other names."""
     if len(name) > LONGEST_NAME or len(_INNER_NUMBER.findall(name)) > _MOST_INNER_NUMBERS:
         return []
     humps = [hump.start() for hump in _HUMP.finditer(name)]
@@ -159,70 +162,70 @@ def part_spans(name: str) -> list[tuple[int, int]]:
 
 
 def is_letter(character: str) -> bool:
-    """Tell whether a character is part of a word that is set off by others."""
+    """Return whether a character is part of a word that other characters delimit."""
     return _KINDS[character] == _LETTER
 
 
 def is_dense(character: str) -> bool:
-    """Tell whether a character is of a script that writes without spaces."""
+    """Return whether a character is of a script that is written without spaces."""
     return _is_in(_DENSE, character)
 
 
 def _is_in(ranges: str, character: str) -> bool:
-    """Tell whether a character is within a range; each range is its first and its last character."""
-    place = bisect_right(ranges, character)
-    return place % 2 == 1 or (place > 0 and ranges[place - 1] == character)
+    """Return whether a character is in a range; each range is its first and its last character."""
+    offset = bisect_right(ranges, character)
+    return offset % 2 == 1 or (offset > 0 and ranges[offset - 1] == character)
 
 
 def is_picture(character: str) -> bool:
-    """Tell whether a character is a word by itself."""
+    """Return whether a character is a word by itself."""
     return _KINDS[character] == _PICTURE
 
 
-def _cut(atom: str) -> list[str]:
+def _words_of_run(atom: str) -> list[str]:
     if is_dense(atom[0]):
         return _pairs(atom)
-    return [_lettered(atom)] if is_picture(atom[0]) else [atom]
+    return [_as_letter(atom)] if is_picture(atom[0]) else [atom]
 
 
 def _has_parts(name: bytes) -> bool:
-    """Tell whether a name has parts that are worth a search."""
-    return any(end - start > 1 for start, end in part_spans(name.decode("ascii")))
+    """Return whether a name has parts that are worth searching."""
+    return any(end - start > 1 for start, end in find_part_spans(name.decode("ascii")))
 
 
 def _with_and_without_number(name: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """`Utf8` is looked for as it is, and `Server2` as `server` too."""
+    """Yield a part, and its letters without a number: `Utf8` is found as it is, and `Server2` by `server` too."""
     yield start, end
     letters = start + len(name[start:end].rstrip(_DIGITS))
     if start < letters < end:
         yield start, letters
 
 
-def _spaced(text: str) -> str:
+def _insert_spaces(text: str) -> str:
     """Return a text with spaces where words end and FTS5 would not see it."""
     characters = _beyond_ascii(text)
-    if any(map(_is_changed, characters)):
-        text = _normal(text, characters)
+    if any(map(_changes_in_normal_form, characters)):
+        text = _normalize(text, characters)
         characters = _beyond_ascii(text)
     if any(map(is_dense, characters)):
-        text = _dense_run().sub(_paired, text)
+        text = _dense_run().sub(_space_pairs, text)
     blanks = dict.fromkeys(filter(_is_glue, characters), " ")
-    return _replaced(text, blanks | {one: f" {_lettered(one)} " for one in filter(is_picture, characters)})
+    return _replace(text, blanks | {one: f" {_as_letter(one)} " for one in filter(is_picture, characters)})
 
 
-def _normal(text: str, characters: set[str]) -> str:
+def _normalize(text: str, characters: set[str]) -> str:
     """Return the normal form of a text that has these characters beyond ASCII."""
-    text = _replaced(text, {one: _PLAIN[one] for one in characters if _PLAIN[one] != one})
+    text = _replace(text, {one: _PLAIN[one] for one in characters if _PLAIN[one] != one})
     return unicodedata.normalize("NFC", text) if any(map(is_joined, characters)) else text
 
 
 def _beyond_ascii(text: str) -> set[str]:
-    """Return the characters of a text that are not of ASCII; most texts have few."""
+    """Return the characters of a text that are not ASCII; most texts have few."""
     rest = text.encode("utf-8", "surrogatepass").translate(None, _ASCII)
     return set(rest.decode("utf-8", "surrogatepass"))
 
 
-def _replaced(text: str, changes: dict[str, str]) -> str:
+def _replace(text: str, changes: dict[str, str]) -> str:
     if len(changes) > _FEW:
         return text.translate({ord(old): new for old, new in changes.items()})
     for old, new in changes.items():  # for a few, this is faster
@@ -232,56 +235,56 @@ def _replaced(text: str, changes: dict[str, str]) -> str:
 
 @cache
 def _dense_run() -> re.Pattern[str]:
-    """Compile this when first needed: it takes milliseconds, and a query has no use for it."""
+    """Compile this when it is first needed: it takes milliseconds, and a query does not need it."""
     ranges = zip(_DENSE[::2], _DENSE[1::2], strict=True)
     return re.compile("[" + "".join([f"{first}-{last}" for first, last in ranges]) + "]+")
 
 
-def _paired(found: re.Match[str]) -> str:
-    """Return a run as overlapping pairs of characters, and its last one: so each character begins a word."""
+def _space_pairs(found: re.Match[str]) -> str:
+    """Return a run as overlapping pairs of characters, and its last one, so that each character begins a word."""
     text, run, (start, end) = found.string, found[0], found.span()
-    pairs = " ".join([run[place : place + 2] for place in range(len(run))])
+    pairs = " ".join([run[offset : offset + 2] for offset in range(len(run))])
     left = "" if start == 0 or text[start - 1].isspace() else " "
     right = "" if end == len(text) or text[end].isspace() else " "
     return left + pairs + right
 
 
 def _pairs(run: str) -> list[str]:
-    """Return what FTS5 makes of the pairs of a run: it cuts at vowel signs."""
-    return [word for place in range(len(run)) for word in _WORD.findall(run[place : place + 2])]
+    """Return the words that FTS5 finds in the pairs of a run: it splits at vowel signs."""
+    return [word for offset in range(len(run)) for word in _WORD.findall(run[offset : offset + 2])]
 
 
-def _lettered(picture: str) -> str:
+def _as_letter(picture: str) -> str:
     """Return the letter that FTS5 is given for a picture."""
     return chr(ord(picture) + _AS_LETTER)
 
 
 @cache
-def _is_changed(character: str) -> bool:
-    """Tell whether the normal form of a text with this character may differ from the text."""
+def _changes_in_normal_form(character: str) -> bool:
+    """Return whether the normal form of a text with this character may differ from the text."""
     return _PLAIN[character] != character or is_joined(character)
 
 
 @cache
 def is_joined(character: str) -> bool:
-    """Tell whether a character may become one with the character before it: a mark, or a Hangul vowel or final."""
+    """Return whether a character may become one with the character before it: a mark, or a Hangul vowel or final."""
     plain = unicodedata.normalize("NFKC", character)[0]
     return unicodedata.category(plain)[0] == "M" or "\u1160" <= plain <= "\u11ff"
 
 
 @cache
 def _is_glue(character: str) -> bool:
-    """Tell whether a character is none of a word, and FTS5 may think it is."""
+    """Return whether a character is no part of a word, and FTS5 may take it for one."""
     is_known = character < "\u0100" or "\u2010" <= character <= "\u2064" or "\u2190" <= character <= "\u23f3"
     is_known = is_known or "\u2500" <= character <= "\u26ff" or "\u3000" <= character <= "\u303f"
     return not (is_known or character.isalnum() or character in ACCENTS or is_picture(character))
 
 
-def _atoms(run: str) -> Iterator[str]:
-    """Yield the words and dense runs of something that no ASCII character separates."""
+def _split_run(run: str) -> Iterator[str]:
+    """Yield the words and dense runs of a text without ASCII separators."""
     for kind, characters in groupby(run, _KINDS.__getitem__):
         atom = "".join(characters)
-        word = atom.lstrip(ACCENTS)  # which belong to nothing
+        word = atom.lstrip(ACCENTS)  # accents without a letter
         if kind == _PICTURE:
             yield from atom
         elif (kind == _LETTER and word) or (kind == _DENSE_LETTER and _WORD.search(atom)):
@@ -289,7 +292,7 @@ def _atoms(run: str) -> Iterator[str]:
 
 
 class _Kinds(dict[str, int]):
-    """What a character is to the words around it."""
+    """The role of a character for the words around it."""
 
     def __missing__(self, character: str) -> int:
         self[character] = kind = self._kind(character)
@@ -319,7 +322,7 @@ class _Folds(dict[str, str]):
 
 
 class _Plain(dict[str, str]):
-    """The form NFKC of one character; a blank on both sides where a sign becomes letters; other signs stay as they are."""
+    """The form NFKC of one character; with blanks around it if a sign becomes letters; other signs stay."""
 
     def __missing__(self, character: str) -> str:
         self[character] = plain = self._plain(character)

@@ -1,1 +1,1 @@
-"""Commands: parse, ask, emit."""
+"""The commands, one module each: `add_arguments(parser)` and `run(options, console)`."""

@@ -1,4 +1,4 @@
-"""`retold connect`: an agent that can ask what was said before."""
+"""`retold connect`: set an agent up to search and read earlier conversations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from retold import __version__
 from retold.cli.commands.mcp import SCOPES
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from retold.maintenance.timers.machine import Machine
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Add what `connect` understands."""
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of `connect`."""
     from retold.agents import NAMES
 
     parser.description = (
@@ -40,92 +40,92 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace, console: Console) -> int:
-    """Connect or disconnect; 1 if the agent is not there, or nobody agreed."""
-    from retold.maintenance.connect import connection, disconnection, homes_of
-    from retold.maintenance.invocation import server
+    """Connect or disconnect an agent; 1 if it is not installed or nobody agreed."""
+    from retold.maintenance.connect import find_agent_homes, plan_connection, plan_disconnection
+    from retold.maintenance.invocation import make_tool_server
     from retold.maintenance.timers.machine import Machine
 
     machine = Machine(os.environ, sys.platform)
     if options.remove:
-        work = disconnection(options.agent, machine)
-        code = _done(work, machine, options, console)
+        work = plan_disconnection(options.agent, machine)
+        code = _apply(work, machine, options, console)
         if code == 0 and not options.dry_run:
-            _tell_removed(work, console)
+            _print_removed(work, console)
         return code
-    if not homes_of(options.agent, machine):
-        console.tell(
+    if not find_agent_homes(options.agent, machine):
+        console.notice(
             f"retold: {options.agent} is not installed: it has no folder of its own here yet; run it once"
         )
         return 1
-    started = server(os.environ, options.scope, __version__)
-    work = connection(options.agent, machine, started)
-    code = _done(work, machine, options, console)
+    started = make_tool_server(os.environ, options.scope, __version__)
+    work = plan_connection(options.agent, machine, started)
+    code = _apply(work, machine, options, console)
     if code == 0 and not options.dry_run:
-        _catch_up(console)
-        _tell_connected(machine, options, console)
+        _sync(console)
+        _print_next_steps(machine, options, console)
     return code
 
 
-def _done(work: ConnectWork, machine: Machine, options: Namespace, console: Console) -> int:
-    """Show what is to be done, and do it if that is wanted."""
-    from retold.cli.console import is_confirmed
-    from retold.maintenance.connect import carry_out_work
-    from retold.maintenance.file_changes import difference
+def _apply(work: ConnectWork, machine: Machine, options: Namespace, console: Console) -> int:
+    """Show the changes, ask, and make them; return the exit code."""
+    from retold.cli.console import confirm
+    from retold.maintenance.connect import apply_work
+    from retold.maintenance.file_changes import diff_lines
 
     if not work.changes:
-        told = "not connected" if options.remove else "connected"
-        console.tell(f"retold: nothing to do: {work.agent} is {told}")
+        state = "not connected" if options.remove else "connected"
+        console.notice(f"retold: nothing to do: {work.agent} is {state}")
         return 0
     for change in work.changes:
-        console.lines(difference(change))
+        console.write_lines(diff_lines(change))
     console.out.flush()
     if options.dry_run:
-        console.tell("retold: nothing was changed")
+        console.notice("retold: nothing was changed")
         return 0
-    if not is_confirmed(console, "Make these changes?", yes=options.yes):
+    if not confirm(console, "Make these changes?", yes=options.yes):
         return 1
-    backups = dict(carry_out_work(work, machine))
+    backups = apply_work(work, machine)
     for change in work.changes:
         what = "removed" if change.after is None else "written" if change.before is None else "changed"
         kept = f"; as it was, it is kept in {backups[change.path]}" if change.path in backups else ""
-        console.tell(f"retold: {what} {change.path}{kept}")
+        console.notice(f"retold: {what} {change.path}{kept}")
     return 0
 
 
-def _catch_up(console: Console) -> None:
-    """Archive what there is, so that there is something to ask for."""
-    from retold.archive.store import exists
-    from retold.cli.progress import coverage_line, run_sync
+def _sync(console: Console) -> None:
+    """Sync, so that the agent finds conversations at once."""
+    from retold.archive.store import archive_exists
+    from retold.cli.progress import format_coverage, run_sync
     from retold.config import retold_home
 
-    if not exists(retold_home(os.environ)):
-        console.tell("retold: no archive yet: reading what your agents have kept")
-    console.tell(coverage_line(run_sync(console)))
+    if not archive_exists(retold_home(os.environ)):
+        console.notice("retold: no archive yet: reading what your agents have kept")
+    console.notice(format_coverage(run_sync(console)))
 
 
-def _tell_connected(machine: Machine, options: Namespace, console: Console) -> None:
-    """Tell how to try it, what else it needs, and how to undo it."""
+def _print_next_steps(machine: Machine, options: Namespace, console: Console) -> None:
+    """Print how to try it, what else it needs, and how to undo it."""
     from retold.agents.registry import AGENTS
-    from retold.maintenance.connect import plans
+    from retold.maintenance.connect import connect_plans
 
-    plan = next(plans(options.agent, machine, None))
+    plan = next(connect_plans(options.agent, machine, None))
     program = AGENTS[options.agent].PROGRAM
-    console.tell(
+    console.notice(
         f"retold: try it: start `{program}` anew in a project, and type `{plan.recall} what did we do last week?`, or just ask"
     )
     if plan.is_trust_needed:
-        console.tell(
+        console.notice(
             f"retold: in a folder that you have not told {options.agent} to trust, it starts neither tools nor hooks"
         )
     seen = "the project that it is started in" if options.scope == SCOPES[0] else "all projects"
-    console.tell(
+    console.notice(
         f"retold: {options.agent} sees the conversations of {seen}, without secrets that retold knows"
     )
-    console.tell(f"retold: undo it: `retold connect {options.agent} --remove`")
+    console.notice(f"retold: undo it: `retold connect {options.agent} --remove`")
 
 
-def _tell_removed(work: ConnectWork, console: Console) -> None:
+def _print_removed(work: ConnectWork, console: Console) -> None:
     if work.has_hook:
-        console.tell(
+        console.notice(
             f"retold: {work.agent} no longer has its sessions archived at their end: `retold keep --install` does that alone"
         )

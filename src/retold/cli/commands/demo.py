@@ -1,4 +1,4 @@
-"""`retold demo`: a made-up home to try everything on."""
+"""`retold demo`: a home with invented conversations, to try every command on."""
 
 import os
 import shlex
@@ -10,9 +10,9 @@ from pathlib import Path
 from retold.cli.console import Console
 from retold.config import retold_home
 
-STRONGER = ("GEMINI_SESSIONS_DIR", "CLAUDE_PROJECTS_DIR", "CODEX_SESSIONS_DIR")
-"""Variables that win over those of the homes: with one of them, the demo would be mixed with the person's own."""
-WORTH_TRYING = (
+OVERRIDES = ("GEMINI_SESSIONS_DIR", "CLAUDE_PROJECTS_DIR", "CODEX_SESSIONS_DIR")
+"""Variables that override those of the homes: with one of them, the demo would be mixed with the person's own sessions."""
+EXAMPLES = (
     ("retold list", "a month of work, whatever the agent"),
     ('retold search "time zone bug"', "what was said about it, and where"),
     ("retold stats", "what it cost, and how it went"),
@@ -22,8 +22,8 @@ WORTH_TRYING = (
 )
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Add what `demo` understands."""
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of `demo`."""
     parser.add_argument(
         "folder",
         nargs="?",
@@ -33,7 +33,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace, console: Console) -> int:
-    """Make the home, and print the shell's lines that lead to it; 1 if something else is in the folder."""
+    """Make the home and print the shell commands that select it; 1 if the folder holds something else."""
     from datetime import UTC, datetime
 
     from retold.demo.home import OccupiedError, demo_folder, make_home
@@ -42,27 +42,29 @@ def run(options: Namespace, console: Console) -> int:
     try:
         made = make_home(folder, datetime.now(UTC))
     except OccupiedError:
-        console.tell(
+        console.notice(
             f"retold: {folder} holds something that `retold demo` did not make: choose another folder"
         )
         return 1
     for line in shell_lines(made.variables, os.environ, sys.platform):
-        console.line(line)
+        console.write_line(line)
     count = sum(made.conversations.values())
     again = f"retold demo {shlex.quote(options.folder)}" if options.folder else "retold demo"
-    console.tell(
+    console.notice(
         f"Made {count} invented conversations of three agents in {made.projects} projects, in {folder}"
     )
-    console.tell(f'To use them in this shell: eval "$({again})"; a new shell is back to your own. Then try:')
-    for command, told in WORTH_TRYING:
-        console.tell(f"  {command:36}{told}")
+    console.notice(
+        f'To use them in this shell: eval "$({again})"; a new shell is back to your own. Then try:'
+    )
+    for command, text in EXAMPLES:
+        console.notice(f"  {command:36}{text}")
     return 0
 
 
 def shell_lines(variables: Mapping[str, str], env: Mapping[str, str], platform: str) -> Iterator[str]:
-    """Yield what a shell has to be told so that retold and the agents find the demo and nothing else."""
+    """Yield the shell commands after which retold and the agents find the demo and nothing else."""
     is_windows = platform == "win32"
-    for name in STRONGER:
+    for name in OVERRIDES:
         if name in env:
             yield f"set {name}=" if is_windows else f"unset {name}"
     for name, value in variables.items():

@@ -1,4 +1,4 @@
-"""`retold doctor`: what is at risk, what is lost, and the command that mends it."""
+"""`retold doctor`: findings about sessions at risk, lost sessions and the archive, each with a command that helps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 from retold.cli.main import EXIT_MACHINE
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from retold.maintenance.doctor.survey import Survey
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Add what `doctor` understands."""
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of `doctor`."""
     parser.add_argument("--json", action="store_true", help="one JSON object per finding")
     parser.add_argument(
         "--full",
@@ -25,23 +25,23 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace, console: Console) -> int:
-    """Print what was found; 1 if something is at risk, 4 if the archive is damaged or cannot be used."""
-    from retold.cli.progress import tell_unknown_settings
-    from retold.export.text.findings import finding_json, finding_lines
-    from retold.maintenance.doctor.checks import DAMAGE, checkup
-    from retold.maintenance.doctor.survey import survey
+    """Print the findings; 1 if something is at risk, 4 if the archive is damaged or cannot be used."""
+    from retold.cli.progress import warn_of_unknown_settings
+    from retold.export.text.findings import finding_json, format_findings
+    from retold.maintenance.doctor.checks import DAMAGE, run_checks
+    from retold.maintenance.doctor.survey import make_survey
 
-    seen = survey(os.environ, is_full=options.full)
-    tell_unknown_settings(console, seen.folder, seen.config)
-    found = list(checkup(seen))
+    seen = make_survey(os.environ, is_full=options.full)
+    warn_of_unknown_settings(console, seen.folder, seen.config)
+    found = list(run_checks(seen))
     if options.json:
         for finding in found:
-            console.record(finding_json(finding))
+            console.write_json(finding_json(finding))
     else:
-        for pieces in finding_lines(found, seen.now, console.columns):
-            console.pieces(pieces)
+        for pieces in format_findings(found, seen.now, console.columns):
+            console.write_styled(pieces)
         if not any(finding.is_risk for finding in found):
-            console.line(_well(seen))
+            console.write_line(_summary(seen))
     if seen.record is not None:
         seen.record.connection.close()
     if any(finding.code in DAMAGE for finding in found):
@@ -49,11 +49,11 @@ def run(options: Namespace, console: Console) -> int:
     return 1 if any(finding.is_risk for finding in found) else 0
 
 
-def _well(seen: Survey) -> str:
-    """Return what is said where nothing is at risk."""
-    from retold.maintenance.doctor.survey import room
+def _summary(seen: Survey) -> str:
+    """Return the line that is printed if nothing is at risk."""
+    from retold.maintenance.doctor.survey import disk_usage
 
-    found = room(seen.folder)
+    found = disk_usage(seen.folder)
     count = seen.conversations
     sessions = f"{count:,} session{'' if count == 1 else 's'}"
     return f"Nothing is at risk: {sessions} archived, {found.size / 1e6:,.1f} MB; {found.free / 1e9:,.0f} GB are free."

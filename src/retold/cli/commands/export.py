@@ -1,36 +1,30 @@
 """`retold export`: conversations as files for people and programs."""
 
-from __future__ import annotations
-
 import os
+from argparse import ArgumentParser, Namespace
 
-from retold.cli.archive import no_such_session, opened
+from retold.archive.store import Store
+from retold.cli.archive import open_archive, resolve_session
+from retold.cli.console import Console
 from retold.cli.export_tables import DATASETS
-from retold.cli.options import add_filters, filter_arguments, tell_unknown
+from retold.cli.options import add_filter_arguments, make_filters, warn_of_unknown_names
 from retold.export.formats.registry import FORMATS
 from retold.search.filters import FILTERS
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
 
-    from retold.archive.store import Store
-    from retold.cli.console import Console
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of `export`."""
+    from retold.cli.transcripts import add_view_argument
 
-
-def arguments(parser: ArgumentParser) -> None:
-    """Add what `export` understands."""
-    from retold.cli.transcripts import view_argument
-
-    told = {name: form.told for name, form in FORMATS.items()} | DATASETS
+    formats = {name: form.description for name, form in FORMATS.items()} | DATASETS
     parser.description = (
         "Secrets, addresses, home folders and user names are taken out and told by placeholders, unless --no-redact is given."
-        " Formats: " + "; ".join(f"{name}: {form}" for name, form in told.items()) + "."
+        " Formats: " + "; ".join(f"{name}: {text}" for name, text in formats.items()) + "."
     )
     parser.add_argument(
         "sessions", nargs="*", metavar="SESSION", help="by key, native id, or the start of either"
     )
-    parser.add_argument("--format", choices=told, required=True, metavar="FORMAT", help=", ".join(told))
+    parser.add_argument("--format", choices=formats, required=True, metavar="FORMAT", help=", ".join(formats))
     parser.add_argument(
         "-o",
         "--output",
@@ -44,7 +38,10 @@ def arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--report", metavar="FILE", help="write what was taken out, and where, as JSON lines")
     parser.add_argument(
-        "--messages", type=_range, metavar="A-B", help="only these entries, counted from 1: 3-10, 7-, 12"
+        "--messages",
+        type=_parse_range,
+        metavar="A-B",
+        help="only these entries, counted from 1: 3-10, 7-, 12",
     )
     parser.add_argument("--templates", metavar="DIR", help="a folder with templates of your own")
     parser.add_argument("--thoughts", action="store_true", help="also what the model thought")
@@ -55,76 +52,74 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--notices", action="store_true", help="also notices and what the agent added to messages"
     )
-    view_argument(parser)
-    filter_arguments(parser)
+    add_view_argument(parser)
+    add_filter_arguments(parser)
 
 
 def run(options: Namespace, console: Console) -> int:
-    """Write the files; 1 if there is nothing to export, 2 if it is not clear what or where to."""
-    from retold.cli.export_files import ExportRun
-
+    """Export conversations; 1 if there is nothing to export, 2 if the sessions or the target are not clear."""
     if not (options.sessions or options.all or any(getattr(options, name) is not None for name in FILTERS)):
-        console.tell("retold: name a session or a filter, or --all")
+        console.notice("retold: name a session or a filter, or --all")
         return 2
     if options.no_redact and options.report is not None:
-        console.tell("retold: --report tells what was taken out, and --no-redact takes nothing out")
+        console.notice("retold: --report tells what was taken out, and --no-redact takes nothing out")
         return 2
     if options.templates is not None and not os.path.isdir(options.templates):
-        console.tell(f"retold: {options.templates}: no such folder")
+        console.notice(f"retold: {options.templates}: no such folder")
         return 2
     if options.format in DATASETS:
-        return _dataset(options, console)
-    with opened(console) as record:
-        keys = _chosen(record, options, console)
+        return _export_dataset(options, console)
+    from retold.cli.export_files import ExportRun
+
+    with open_archive(console) as record:
+        keys = _select_keys(record, options, console)
         return keys if isinstance(keys, int) else ExportRun(record, options, console).run(keys)
 
 
-def _dataset(options: Namespace, console: Console) -> int:
-    from retold.cli.export_tables import DatasetExport, is_dataset, refused_agents, unclear
+def _export_dataset(options: Namespace, console: Console) -> int:
+    from retold.cli.export_tables import export_dataset, find_conflict, is_dataset
 
-    if (told := unclear(options)) is not None:
-        console.tell(f"retold: {told}")
+    if (conflict := find_conflict(options)) is not None:
+        console.notice(f"retold: {conflict}")
         return 2
-    with opened(console) as record:
-        keys = _chosen(record, options, console, every_kind=True)
+    with open_archive(console) as record:
+        keys = _select_keys(record, options, console, every_kind=True)
         if isinstance(keys, int):
             return keys
         if not keys:
-            console.tell("retold: no sessions found")
-            tell_unknown(record, options, console)
+            console.notice("retold: no sessions found")
+            warn_of_unknown_names(record, options, console)
         if not keys and not is_dataset(options.output):
             return 1
-        # Of what was there and is chosen no more, nothing may be left: it may have been forgotten.
-        done = DatasetExport(record, options, console).run(keys, refused_agents(options))
-        return done if keys else done or 1
+        # Without a match the dataset is still emptied: its sessions may have been forgotten.
+        code = export_dataset(record, keys, options, console)
+        return code if keys else code or 1
 
 
-def _chosen(
+def _select_keys(
     record: Store, options: Namespace, console: Console, *, every_kind: bool = False
 ) -> list[str] | int:
-    """Return the keys of what is meant, each once; an exit code where that is not clear."""
-    from retold.cli.project_names import project_finder
-    from retold.search.filters import Filters
-    from retold.search.listing import listed_keys, named, titled
+    """Return the keys of the named or matching sessions, each once; an exit code if a name is not clear."""
+    from retold.search.listing import list_keys, list_titles
 
     keys: list[str] = []
     for name in options.sessions:
-        found = named(record, name)
-        if len(found) != 1:
-            return no_such_session(console, name, found)
-        keys.append(found[0][0])
+        key = resolve_session(record, name, console)
+        if isinstance(key, int):
+            return key
+        keys.append(key)
     if not options.sessions:
-        wanted = add_filters(Filters(find_project=project_finder(record, console)), options)
-        keys = [key for key, _ in titled(record, wanted)] if every_kind else listed_keys(record, wanted)
+        filters = make_filters(record, options, console)
+        keys = [key for key, _ in list_titles(record, filters)] if every_kind else list_keys(record, filters)
     if not keys and not every_kind:
-        console.tell("retold: no sessions found")
-        tell_unknown(record, options, console)
+        console.notice("retold: no sessions found")
+        warn_of_unknown_names(record, options, console)
         return 1
     return list(dict.fromkeys(keys))
 
 
-def _range(text: str) -> tuple[int, int | None]:
-    """Return the first and the last entry that are meant."""
+def _parse_range(text: str) -> tuple[int, int | None]:
+    """Return the first and the last number of a range such as 3-10."""
     from argparse import ArgumentTypeError
 
     first, dash, last = text.partition("-")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from retold.cli.archive import no_such_session, session_argument
+from retold.cli.archive import add_session_argument, resolve_session
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Iterable, Sequence
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from retold.search.listing import Heading
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Add what `forget` understands."""
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of `forget`."""
     parser.description = (
         "Delete sessions from the archive for good. The command lists them and asks before it deletes anything."
         " The agents' own files stay as they are."
     )
-    session_argument(parser, nargs="?")
+    add_session_argument(parser, nargs="?")
     parser.add_argument(
         "--project",
         metavar="X",
@@ -33,14 +33,14 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace, console: Console) -> int:
-    """Forget; 1 if nothing matches or nobody agrees, 2 if the command line is not clear."""
+    """Delete the sessions from the archive; 1 if nothing matches or nobody agrees, 2 if the command line is not clear."""
     from retold.archive.store import FORGETTING, Store
-    from retold.cli.console import is_confirmed
+    from retold.cli.console import confirm
     from retold.config import retold_home
     from retold.synchronization.user_changes import forget
 
     if (options.session is None) == (options.project is None):
-        console.tell("retold: name either a SESSION or a --project to forget")
+        console.notice("retold: name either a SESSION or a --project to forget")
         return 2
     folder = retold_home(os.environ)
     with Store(folder) as record:
@@ -49,44 +49,40 @@ def run(options: Namespace, console: Console) -> int:
         if not isinstance(found, int):
             count = _list(record, found, console, "forgetting" if options.yes else "would forget")
     if isinstance(found, int):
-        if is_unfinished and not options.dry_run:  # this may be what an earlier one was to forget
+        if is_unfinished and not options.dry_run:  # the argument may be what an interrupted forget deleted
             forget(folder, ())
-            console.tell("retold: a forget that was stopped is finished now")
+            console.notice("retold: a forget that was stopped is finished now")
         return found
     if options.dry_run:
-        console.tell("retold: nothing was changed")
+        console.notice("retold: nothing was changed")
         return 0
     question = f"Delete {'it' if count == 1 else f'these {count}'} from the archive for good?"
-    if not is_confirmed(console, question, yes=options.yes):
+    if not confirm(console, question, yes=options.yes):
         return 1
     count, is_clean = forget(folder, [one.key for one in found])
-    _tell_done(count, console, is_clean=is_clean)
+    _print_result(count, console, is_clean=is_clean)
     return 0
 
 
 def _matches(record: Store, options: Namespace, console: Console) -> list[Heading] | int:
-    """Return the sessions to forget, or the exit code where none match or the name is not clear."""
-    from retold.search.listing import headings_of, named
+    """Return the sessions to forget, or the exit code if none match or the name is not clear."""
+    from retold.search.listing import load_headings
 
     if options.project is not None:
-        return _of_project(record, options.project, console)
-    found = named(record, options.session)
-    if len(found) != 1:
-        return no_such_session(console, options.session, found)
-    return headings_of(record, [key for key, _ in found])
+        return _project_matches(record, options, console)
+    key = resolve_session(record, options.session, console)
+    return key if isinstance(key, int) else load_headings(record, [key])
 
 
-def _of_project(record: Store, text: str, console: Console) -> list[Heading] | int:
-    """Return the sessions of the one project that a text names; an exact name wins over a part of a name."""
-    from retold.cli.project_names import project_finder
-    from retold.search.filters import Filters
-    from retold.search.listing import headings
+def _project_matches(record: Store, options: Namespace, console: Console) -> list[Heading] | int:
+    """Return the sessions of the project that `--project` names; an exact name wins over parts of names."""
+    from retold.cli.options import make_filters
+    from retold.search.listing import list_headings
 
-    wanted = Filters(find_project=project_finder(record, console))
-    wanted.add("project", text)
-    rows = headings(record, wanted)
+    text = options.project
+    rows = list_headings(record, make_filters(record, options, console))
     if not rows:
-        console.tell(f"retold: no session of a project {text}")
+        console.notice(f"retold: no session of a project {text}")
         return 1
     projects: dict[str, list[Heading]] = {}
     for one in rows:
@@ -95,46 +91,44 @@ def _of_project(record: Store, text: str, console: Console) -> list[Heading] | i
     chosen = exact or list(projects.values())
     if len(chosen) == 1:
         return chosen[0]
-    console.tell(f"retold: {text} may mean any of {len(chosen)} projects; name one by its path or hash:")
-    for found in sorted(chosen, key=_place):
-        console.tell(f"  {_place(found)}  ({_sessions(len(found))} in all)")
+    console.notice(f"retold: {text} may mean any of {len(chosen)} projects; name one by its path or hash:")
+    for found in sorted(chosen, key=_project_label):
+        console.notice(f"  {_project_label(found)}  ({_sessions(len(found))} in all)")
     return 2
 
 
 def _is_exact(found: Iterable[Heading], text: str) -> bool:
     """Return whether a text is the path, the hash or the whole name of a project, in any case."""
-    from retold.projects.matching import is_path, last_name
+    from retold.projects.matching import folder_name, is_path
 
     name = text.rstrip("/\\").casefold()
     return is_path(text) or any(
-        name in (last_name(one.root or "").casefold(), (one.native_key or "").casefold())
+        name in (folder_name(one.root or "").casefold(), (one.native_key or "").casefold())
         or text in (one.root, one.hash, (one.hash or "")[:8])
         for one in found
     )
 
 
-def _place(found: Sequence[Heading]) -> str:
-    """Return what names a project best: its folder, else its hash, else the agent's own name for it."""
-    roots = (one.root or one.hash or one.native_key for one in found)
-    return next((place for place in roots if place), "(no project)")
+def _project_label(found: Sequence[Heading]) -> str:
+    """Return the folder of a project, else its hash, else the agent's own name for it."""
+    return next(filter(None, (one.root or one.hash or one.native_key for one in found)), "(no project)")
 
 
 def _list(record: Store, found: Sequence[Heading], console: Console, verb: str) -> int:
-    """List what goes, with subagents counted; return how many sessions that is."""
-    from retold.archive.queries.lookups import family
-    from retold.export.text.table import project_name
-    from retold.export.text.times import day
-    from retold.search.dates import moment_of
+    """Print the sessions to forget; return their number, subagents included."""
+    from retold.archive.queries.lookups import load_family
+    from retold.export.text.formatting import format_day, project_name
+    from retold.search.dates import to_datetime
 
-    count = len({number for one in found for number in family(record, one.key)})
+    count = len({number for one in found for number in load_family(record, one.key)})
     for one in found:
-        ended_at = moment_of(one.ended_at)
-        ended_on = day(ended_at) if ended_at else "-"
+        ended_at = to_datetime(one.ended_at)
+        ended_on = format_day(ended_at) if ended_at else "-"
         project = project_name(one.root, one.hash, one.native_key)
-        console.tell(f"{verb} {one.key}  {ended_on}  {project}  {one.title or '(no title)'}")
+        console.notice(f"{verb} {one.key}  {ended_on}  {project}  {one.title or '(no title)'}")
     subagents = count - len(found)
     more = f", {subagents} of them subagent{'' if subagents == 1 else 's'}" if subagents else ""
-    console.tell(f"retold: {_sessions(count)} in all{more}")
+    console.notice(f"retold: {_sessions(count)} in all{more}")
     return count
 
 
@@ -142,13 +136,13 @@ def _sessions(count: int) -> str:
     return f"{count} session{'' if count == 1 else 's'}"
 
 
-def _tell_done(count: int, console: Console, *, is_clean: bool) -> None:
-    console.tell(
+def _print_result(count: int, console: Console, *, is_clean: bool) -> None:
+    console.notice(
         f"retold: {_sessions(count)} forgotten, subagents included: gone from record, originals"
         " and index, and no sync brings them back. The agent's own files were not touched."
     )
     if not is_clean:
-        console.tell(
+        console.notice(
             "retold: words may be left in logs beside the archive, because another retold reads it;"
             " the next sync removes them"
         )

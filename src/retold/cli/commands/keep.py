@@ -1,16 +1,16 @@
-"""`retold keep`: everything archived without being asked."""
+"""`retold keep`: hooks in the agents and a timer that sync automatically."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from retold.cli.console import Console
-    from retold.maintenance.hooks import Done, HookWork
+    from retold.maintenance.hooks import HookResult, HookWork
     from retold.maintenance.timers.machine import Machine
 
 HOOKS = {
@@ -21,10 +21,11 @@ HOOKS = {
     "stale": "hook: yes, but it calls another retold: `retold connect` renews it",
     "none": "no hook: the timer has to do",
 }
+"""A line for each `Hook.state`."""
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Add what `keep` understands."""
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of `keep`."""
     from argparse import SUPPRESS
 
     parser.description = (
@@ -36,128 +37,121 @@ def arguments(parser: ArgumentParser) -> None:
         "--install", action="store_true", help="show every change to settings and timers, then make it"
     )
     what.add_argument("--remove", action="store_true", help="the same the other way round: no trace is left")
-    what.add_argument("--hook", action="store_true", help=SUPPRESS)  # what agents call
-    what.add_argument("--now", action="store_true", help=SUPPRESS)  # what a hook starts, and what timers call
+    what.add_argument("--hook", action="store_true", help=SUPPRESS)  # agents call this
+    what.add_argument("--now", action="store_true", help=SUPPRESS)  # hooks and timers call this
     parser.add_argument("--dry-run", action="store_true", help="only show")
-    parser.add_argument("--with", dest="told", action="append", default=[], help=SUPPRESS)
+    parser.add_argument("--with", dest="variables", action="append", default=[], help=SUPPRESS)
 
 
 def run(options: Namespace, console: Console) -> int:
-    """Tell, install or remove."""
+    """Install or remove hooks and timer, or print which are installed."""
     if options.hook or options.now:
-        return _served(options)
-    from retold.maintenance.hooks import installation, removal
+        return _serve_call(options)
+    from retold.maintenance.hooks import plan_installation, plan_removal
     from retold.maintenance.timers.machine import Machine
 
     machine = Machine(os.environ, sys.platform)
     if options.install:
-        return _installed(installation(machine), machine, console, is_dry=options.dry_run)
+        return _install(plan_installation(machine), machine, console, is_dry=options.dry_run)
     if options.remove:
-        return _removed(removal(machine), machine, console, is_dry=options.dry_run)
+        return _remove(plan_removal(machine), machine, console, is_dry=options.dry_run)
     if options.dry_run:
-        console.tell("retold: --dry-run goes with --install or --remove")
+        console.notice("retold: --dry-run goes with --install or --remove")
         return 2
-    _tell_state(machine, console)
+    _print_state(machine, console)
     return 0
 
 
-def _served(options: Namespace) -> int:
-    """Do what a hook or a timer has called for; an agent must never fail because of it."""
+def _serve_call(options: Namespace) -> int:
+    """Serve the call of a hook or a timer; errors go to a log, because an agent must not fail by them."""
     from retold.config import retold_home
-    from retold.maintenance.hooks import ask, log
-    from retold.maintenance.hooks import run as run_errand
-    from retold.maintenance.invocation import NOW, as_environment, own_command
+    from retold.maintenance.hooks import log_error, request_sync, run_requested_syncs
+    from retold.maintenance.invocation import NOW, own_command, parse_environment
 
-    for name, value in as_environment(options.told).items():
+    for name, value in parse_environment(options.variables).items():
         os.environ.setdefault(name, value)
     try:
         if options.hook:
-            ask([*own_command(), "keep", NOW], os.environ)
+            request_sync([*own_command(), "keep", NOW], os.environ)
         else:
-            run_errand(os.environ)
-    except Exception as error:  # noqa: BLE001 - nobody is there to hear of it, and the agent goes on
-        log(retold_home(os.environ), error)
+            run_requested_syncs(os.environ)
+    except Exception as error:  # noqa: BLE001 - the agent must go on
+        log_error(retold_home(os.environ), error)
     return 0
 
 
-def _tell_state(machine: Machine, console: Console) -> None:
-    from retold.maintenance.hooks import hooks, timer
+def _print_state(machine: Machine, console: Console) -> None:
+    from retold.maintenance.hooks import find_hooks, timer_status
 
-    for hook in hooks(machine):
+    for hook in find_hooks(machine):
         if hook.home is None:
-            console.line(f"{hook.agent:8}not installed")
+            console.write_line(f"{hook.agent:8}not installed")
         else:
-            console.line(
-                f"{hook.agent:8}{HOOKS.get(hook.state, f'hook: not known: {hook.state}')}  ({hook.home})"
-            )
-    name, is_on = timer(machine)
-    kind = name or "this machine has neither systemd for users, launchd, cron nor scheduled tasks"
-    console.line(f"{'timer':8}{'yes' if is_on else 'no'}  ({kind})")
+            state = HOOKS.get(hook.state, f"hook: not known: {hook.state}")
+            console.write_line(f"{hook.agent:8}{state}  ({hook.home})")
+    timer = timer_status(machine)
+    kind = timer.name or "this machine has neither systemd for users, launchd, cron nor scheduled tasks"
+    console.write_line(f"{'timer':8}{'yes' if timer.is_enabled else 'no'}  ({kind})")
 
 
-def _installed(work: HookWork, machine: Machine, console: Console, *, is_dry: bool) -> int:
-    from retold.maintenance.hooks import carry_out_installation, hooks, timer
+def _install(work: HookWork, machine: Machine, console: Console, *, is_dry: bool) -> int:
+    from retold.maintenance.hooks import find_hooks, install, timer_status
 
-    for hook in hooks(machine):
+    for hook in find_hooks(machine):
         if hook.home is None:
-            console.tell(f"retold: {hook.agent} is not installed: skipped")
+            console.notice(f"retold: {hook.agent} is not installed: skipped")
         elif hook.state == "none":
-            console.tell(f"retold: {hook.agent} has no hook that is safe to add: the timer has to do")
-    if timer(machine)[0] is None:
-        console.tell(
+            console.notice(f"retold: {hook.agent} has no hook that is safe to add: the timer has to do")
+    if timer_status(machine).name is None:
+        console.notice(
             "retold: no timer: neither systemd for users, launchd, cron nor scheduled tasks are to be had here"
         )
-    if not work.is_any:
-        console.tell("retold: nothing to do: all is installed")
-        return 0
-    _show(work, console)
-    if is_dry:
-        console.tell("retold: nothing was changed")
-        return 0
-    _tell_done(carry_out_installation(work, machine), console, "installed")
-    _catch_up(console)
+    if not work.is_needed:
+        console.notice("retold: nothing to do: all is installed")
+    elif _show(work, console, is_dry=is_dry):
+        _print_result(install(work, machine), console, "installed")
+        _sync_and_clean(console)
     return 0
 
 
-def _removed(work: HookWork, machine: Machine, console: Console, *, is_dry: bool) -> int:
-    from retold.maintenance.hooks import carry_out_removal
+def _remove(work: HookWork, machine: Machine, console: Console, *, is_dry: bool) -> int:
+    from retold.maintenance.hooks import remove
 
-    if not work.is_any:
-        console.tell("retold: nothing to do: nothing is installed")
-        return 0
-    _show(work, console)
-    if is_dry:
-        console.tell("retold: nothing was changed")
-        return 0
-    _tell_done(carry_out_removal(work, machine), console, "removed")
+    if not work.is_needed:
+        console.notice("retold: nothing to do: nothing is installed")
+    elif _show(work, console, is_dry=is_dry):
+        _print_result(remove(work, machine), console, "removed")
     return 0
 
 
-def _show(work: HookWork, console: Console) -> None:
-    """Print every change before it is made."""
-    from retold.maintenance.file_changes import difference
+def _show(work: HookWork, console: Console, *, is_dry: bool) -> bool:
+    """Print every change; return whether to make it."""
+    from retold.maintenance.file_changes import diff_lines
 
-    for change in (*work.settings, *(one for _, changes in work.timers for one in changes)):
-        console.lines(difference(change))
+    for change in (*work.settings, *(one for timer in work.timers for one in timer.changes)):
+        console.write_lines(diff_lines(change))
     console.out.flush()
+    if is_dry:
+        console.notice("retold: nothing was changed")
+    return not is_dry
 
 
-def _tell_done(done: Done, console: Console, what: str) -> None:
-    for path, backup in done.backups:
-        console.tell(f"retold: {path} was changed; as it was, it is kept in {backup}")
-    for name in done.timers:
-        console.tell(f"retold: {name} {what}")
-    for name, why in done.refused:
-        console.tell(f"retold: {name} not {what}: {why}")
+def _print_result(result: HookResult, console: Console, verb: str) -> None:
+    for path, backup in result.backups.items():
+        console.notice(f"retold: {path} was changed; as it was, it is kept in {backup}")
+    for name in result.timers:
+        console.notice(f"retold: {name} {verb}")
+    for name, error in result.refused.items():
+        console.notice(f"retold: {name} not {verb}: {error}")
 
 
-def _catch_up(console: Console) -> None:
-    """Archive what there is, so that a hook has little to do, and remove the ghosts that are there already."""
+def _sync_and_clean(console: Console) -> None:
+    """Sync, so that the first hook has little to do, and remove existing ghosts."""
     from retold.archive.store import Store
-    from retold.cli.progress import coverage_line, run_sync
+    from retold.cli.progress import format_coverage, run_sync
     from retold.config import retold_home
-    from retold.maintenance.restore import own_homes, remove_ghosts
+    from retold.maintenance.restore import find_own_homes, remove_ghosts
 
-    console.tell(coverage_line(run_sync(console)))
+    console.notice(format_coverage(run_sync(console)))
     with Store(retold_home(os.environ)) as record:
-        remove_ghosts(record, own_homes(os.environ))
+        remove_ghosts(record, find_own_homes(os.environ))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from retold.cli.options import add_filters, count, filter_arguments, tell_unknown
+from retold.cli.options import add_filter_arguments, make_filters, parse_count, warn_of_unknown_names
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
@@ -13,56 +13,53 @@ if TYPE_CHECKING:
     from retold.search.filters import Filters
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Add what `list` understands."""
-    filter_arguments(parser)
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of `list`."""
+    add_filter_arguments(parser)
     parser.add_argument(
         "--all",
         action="store_true",
         help="also subagents, checkpoints, captures, and sessions in which nobody spoke",
     )
-    parser.add_argument("-n", "--limit", type=count, metavar="N", help="at most this many")
+    parser.add_argument("-n", "--limit", type=parse_count, metavar="N", help="at most this many")
     parser.add_argument(
         "--json", action="store_true", help="one JSON object per conversation, without its timeline"
     )
 
 
 def run(options: Namespace, console: Console) -> int:
-    """Print the list; 1 if there is nothing in it."""
-    from retold.cli.archive import opened
-    from retold.cli.project_names import project_finder
-    from retold.search.filters import Filters
-    from retold.search.listing import summaries
+    """Print the list; 1 if it is empty."""
+    from retold.cli.archive import open_archive
+    from retold.search.listing import list_json
 
-    with opened(console) as record:
-        wanted = add_filters(Filters(find_project=project_finder(record, console)), options)
-        if not options.json:
-            code = print_list(record, console, wanted, options.limit, every_kind=options.all)
+    with open_archive(console) as record:
+        filters = make_filters(record, options, console)
+        if options.json:
+            code = 1
+            for summary in list_json(record, filters, options.limit, every_kind=options.all):
+                console.write_json(summary.encode())
+                code = 0
             if code:
-                tell_unknown(record, options, console)
-            return code
-        code = 1
-        for summary in summaries(record, wanted, options.limit, every_kind=options.all):
-            console.record(summary.encode())
-            code = 0
+                console.notice("retold: no sessions found")
+        else:
+            code = print_list(record, console, filters, options.limit, every_kind=options.all)
         if code:
-            console.tell("retold: no sessions found")
-            tell_unknown(record, options, console)
+            warn_of_unknown_names(record, options, console)
     return code
 
 
 def print_list(
-    record: Store, console: Console, wanted: Filters, limit: int | None, *, every_kind: bool
+    record: Store, console: Console, filters: Filters, limit: int | None, *, every_kind: bool
 ) -> int:
-    """Print the table; 1 if there is nothing in it."""
-    from retold.export.text.table import session_table
-    from retold.search.listing import listed
+    """Print the table; 1 if it is empty."""
+    from retold.export.text.formatting import format_session_table
+    from retold.search.listing import list_sessions
 
-    rows = listed(record, wanted, limit, every_kind=every_kind)
+    rows = list_sessions(record, filters, limit, every_kind=every_kind)
     if not rows:
-        console.tell("retold: no sessions found")
+        console.notice("retold: no sessions found")
         return 1
-    heading, *lines = session_table(rows, console.columns)
-    console.line(heading, "faint")
-    console.lines(lines)
+    heading, *lines = format_session_table(rows, console.columns)
+    console.write_line(heading, "faint")
+    console.write_lines(lines)
     return 0

@@ -1,11 +1,11 @@
-"""`retold mcp`: the history as tools for agents."""
+"""`retold mcp`: the MCP server, on stdin and stdout or over HTTP."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from typing import Any
@@ -21,8 +21,8 @@ _MOST_PORT = 65_535
 _INTERRUPTED = 130
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Add what `mcp` understands."""
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of `mcp`."""
     parser.description = (
         "A server of the Model Context Protocol over stdin and stdout: agents start it by themselves, see `retold connect`."
         " With --http it listens on 127.0.0.1 instead, for whoever sends `Authorization: Bearer TOKEN`: its address is told"
@@ -47,30 +47,30 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace, console: Console) -> int:
-    """Serve until whoever started it lets go."""
-    wrong = _wrong(options)
-    if wrong:
-        console.tell(f"retold: {wrong}")
+    """Serve until the client closes the connection, or until Ctrl-C; 2 for wrong options."""
+    error = _find_misuse(options)
+    if error:
+        console.notice(f"retold: {error}")
         return 2
     from retold.config import retold_home
-    from retold.mcp.service import QueryService, ServerPlace
+    from retold.mcp.service import QueryService, ServerSettings
 
     here, named = os.getcwd(), os.environ.get("PWD")
-    desk = QueryService(
-        ServerPlace(retold_home(os.environ), here, options.scope == "all", not options.no_redact, named)
+    service = QueryService(
+        ServerSettings(retold_home(os.environ), here, options.scope == "all", not options.no_redact, named)
     )
-    desk.prepare()  # while what comes next is imported
+    service.prepare()  # in a thread, during the imports below
     try:
-        code = _served(desk, options, console)
+        code = _serve(service, options, console)
     finally:
-        is_done = desk.close()
-    if not is_done:  # a thread is still at a question that nobody waits for
+        is_done = service.close()
+    if not is_done:  # a thread still runs a query whose answer nobody waits for
         console.close()
         os._exit(code)
     return code
 
 
-def _wrong(options: Namespace) -> str | None:
+def _find_misuse(options: Namespace) -> str | None:
     token = os.environ.get(TOKEN) or None
     if not options.http:
         is_for_http = options.port or options.token_file
@@ -82,20 +82,20 @@ def _wrong(options: Namespace) -> str | None:
     return None
 
 
-def _served(desk: QueryService, options: Namespace, console: Console) -> int:
+def _serve(service: QueryService, options: Namespace, console: Console) -> int:
     import logging
 
-    from retold.cli.main import crash_log
-    from retold.mcp.server import made_server
+    from retold.cli.main import write_crash_log
+    from retold.mcp.server import make_server
 
-    logging.getLogger().addHandler(logging.NullHandler())  # what others send us is not for the terminal
-    server = made_server(desk, crash_log)
+    logging.getLogger().addHandler(logging.NullHandler())  # log records may contain what clients send
+    server = make_server(service, write_crash_log)
     if options.http:
-        return _over_http(server, options, console)
+        return _serve_http(server, options, console)
     from retold.mcp.stdio import serve_stdio
 
     if sys.stdin.isatty():
-        console.tell(
+        console.notice(
             "retold: waiting for an agent to speak; `retold connect` lets one start this; Ctrl-D ends"
         )
     import signal
@@ -103,36 +103,36 @@ def _served(desk: QueryService, options: Namespace, console: Console) -> int:
     return _INTERRUPTED if serve_stdio(server) == signal.SIGINT else 0
 
 
-def _over_http(server: Server[Any], options: Namespace, console: Console) -> int:
+def _serve_http(server: Server[Any], options: Namespace, console: Console) -> int:
     from secrets import token_urlsafe
 
-    from retold.mcp.http import Http
-    from retold.server import weakness
+    from retold.mcp.http import McpHttpServer
+    from retold.server import token_weakness
 
     chosen = os.environ.get(TOKEN)
-    if chosen and (weak := weakness(chosen)):
-        console.tell(f"retold: {TOKEN} is {weak}")
+    if chosen and (weak := token_weakness(chosen)):
+        console.notice(f"retold: {TOKEN} is {weak}")
         return 2
     token = chosen or token_urlsafe(32)
-    http = Http(server, options.port, token)
+    http = McpHttpServer(server, options.port, token)
     if options.token_file:
-        _keep(token, options.token_file)
+        _write_token(token, options.token_file)
 
     def begin() -> None:
-        console.line(http.address)
+        console.write_line(http.address)
         console.out.flush()
         if options.token_file:
-            console.tell(f"retold: the token is in {options.token_file}; Ctrl-C ends")
+            console.notice(f"retold: the token is in {options.token_file}; Ctrl-C ends")
         else:
-            told = f"that of {TOKEN}" if chosen else token
-            console.tell(f"retold: the token is {told}; Ctrl-C ends")
+            shown = f"that of {TOKEN}" if chosen else token
+            console.notice(f"retold: the token is {shown}; Ctrl-C ends")
 
     http.run(begin)
     return 0
 
 
-def _keep(token: str, path: str) -> None:
-    """Write a token where only its owner can read it, in a file that nobody else has open."""
+def _write_token(token: str, path: str) -> None:
+    """Write a token to a new file that only its owner can read, and put that in the place of the old file."""
     draft = f"{path}.{os.getpid()}.new"
     with os.fdopen(
         os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"

@@ -1,29 +1,23 @@
-"""`retold name`: a title of your own."""
+"""`retold name`: give a session a title."""
 
-from __future__ import annotations
+from argparse import ArgumentParser, Namespace
 
-from retold.cli.archive import session_argument
-
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-
-    from retold.cli.console import Console
+from retold.cli.archive import add_session_argument
+from retold.cli.console import Console
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Add what `name` understands."""
-    session_argument(parser)
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of `name`."""
+    add_session_argument(parser)
     parser.add_argument(
         "text", metavar="TEXT", nargs="+", help="the title; an empty one brings back the agent's own"
     )
 
 
 def run(options: Namespace, console: Console) -> int:
-    """Give the session its title; 1 if none is meant, 2 if several are."""
-    from retold.cli.archive import changed
-    from retold.synchronization.user_changes import name_session
+    """Set the title; 1 if there is no such session, 2 if the name means several."""
+    from retold.cli.archive import change_session
+    from retold.synchronization.user_changes import set_title
 
-    return changed(
-        options.session, console, lambda hand, key: name_session(hand, key, " ".join(options.text).strip())
-    )
+    title = " ".join(options.text).strip()
+    return change_session(options.session, console, lambda record, key: set_title(record, key, title))

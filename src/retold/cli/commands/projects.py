@@ -1,16 +1,12 @@
-"""`retold projects`: where conversations took place, and how we know."""
+"""`retold projects`: list the projects, their folders, and the evidence for them."""
 
-from __future__ import annotations
+from argparse import ArgumentParser, Namespace
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-
-    from retold.cli.console import Console
+from retold.cli.console import Console
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Add what `projects` understands."""
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of `projects`."""
     parser.add_argument(
         "name", nargs="?", metavar="NAME", help="a part of the name, in any case; letters in order will do"
     )
@@ -21,26 +17,26 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace, console: Console) -> int:
-    """Print the projects; 1 if none is meant."""
+    """Print the projects; 1 if none matches."""
     import json
 
-    from retold.cli.archive import opened
-    from retold.export.text.table import project_line
-    from retold.search.listing import called, places, with_roots
+    from retold.cli.archive import open_archive
+    from retold.export.text.formatting import format_project
+    from retold.search.listing import add_roots, list_projects, match_projects
 
-    with opened(console) as record:
-        found = places(record)
+    with open_archive(console) as record:
+        found = list_projects(record)
     if options.scan:
-        from retold.cli.project_scan import scan_for
+        from retold.cli.project_roots import scan_for_roots
 
-        unknown = [place.hash for place in found if place.hash and not place.is_proven]
-        found = with_roots(found, scan_for(unknown, console))
-    rows = called(found, options.name) if options.name else found
-    for place in rows:
+        unknown = [project.hash for project in found if project.hash and not project.is_proven]
+        found = add_roots(found, scan_for_roots(unknown, console))
+    rows = match_projects(found, options.name) if options.name else found
+    for project in rows:
         if options.json:
-            console.record(json.dumps(place.as_json(), ensure_ascii=False).encode("utf-8", "replace"))
+            console.write_json(json.dumps(project.as_json(), ensure_ascii=False).encode("utf-8", "replace"))
         else:
-            console.line(project_line(place))
+            console.write_line(format_project(project))
     if not rows:
-        console.tell("retold: no such project" if options.name else "retold: no projects found")
+        console.notice("retold: no such project" if options.name else "retold: no projects found")
     return 0 if rows else 1

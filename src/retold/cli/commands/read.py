@@ -1,30 +1,30 @@
-"""`retold read`: files as they are."""
+"""`retold read`: the transcripts in files, without an archive."""
 
 from argparse import ArgumentParser, Namespace
 
 from retold.cli.console import Console
-from retold.cli.transcripts import print_session, sessions, transcript_arguments
+from retold.cli.transcripts import add_transcript_arguments, print_session, read_sessions
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Add what `read` understands."""
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of `read`."""
     parser.add_argument(
         "files", nargs="+", metavar="FILE", help="a transcript; its form is found by its content"
     )
-    transcript_arguments(parser)
+    add_transcript_arguments(parser)
 
 
 def run(options: Namespace, console: Console) -> int:
-    """Print each session; 1 if any file was none."""
+    """Print each session; 1 if a file holds none."""
     from retold.model.problem import Problem
 
     code, is_first = 0, True
-    for session in sessions(options, console):
+    for session in read_sessions(options, console):
         if isinstance(session, Problem):
             code = 1
             continue
         if not is_first and not options.json:
-            console.line("")
+            console.write_line("")
         print_session(session, options, console)
         is_first = False
     return code

@@ -1,12 +1,12 @@
-"""`retold restore`: a conversation written back, so that its agent lists and resumes it."""
+"""`retold restore`: write a conversation back, so that its agent lists and resumes it."""
 
 from __future__ import annotations
 
 import os
 
-from retold.cli.archive import no_such_session, opened, session_argument
+from retold.cli.archive import add_session_argument, open_archive, resolve_session
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from retold.maintenance.restore import RestorePlan
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Add what `restore` understands."""
-    session_argument(parser)
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of `restore`."""
+    add_session_argument(parser)
     parser.add_argument("--home", metavar="DIR", help="into this home folder, not the agent's own")
     parser.add_argument("--project", metavar="DIR", help="where the project lies now, if not where it lay")
     parser.add_argument(
@@ -34,31 +34,30 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace, console: Console) -> int:
-    """Write it back; 1 if no session is meant, 2 if several are, 4 if it cannot be."""
-    from retold.maintenance.restore import Wish, planned, write
-    from retold.search.listing import named
+    """Write the conversation back; 1 if there is none, 2 if the name means several, 4 if it cannot be written."""
+    from retold.maintenance.restore import RestoreOptions, plan_restore, write_plan
 
-    wish = Wish(options.home, options.project, options.version, options.view, options.clean)
-    with opened(console) as record:
-        found = named(record, options.session)
-        if len(found) != 1:
-            return no_such_session(console, options.session, found)
-        plan = planned(record, found[0][0], wish, os.environ)
+    wish = RestoreOptions(options.home, options.project, options.version, options.view, options.clean)
+    with open_archive(console) as record:
+        key = resolve_session(record, options.session, console)
+        if isinstance(key, int):
+            return key
+        plan = plan_restore(record, key, wish, os.environ)
         if not options.dry_run:
-            write(plan)
-    _tell(plan, console, is_dry=options.dry_run)
+            write_plan(plan)
+    _print_plan(plan, console, is_dry=options.dry_run)
     return 0
 
 
-def _tell(plan: RestorePlan, console: Console, *, is_dry: bool) -> None:
-    from retold.maintenance.restore import command_line
+def _print_plan(plan: RestorePlan, console: Console, *, is_dry: bool) -> None:
+    from retold.maintenance.restore import format_command
 
     if not plan.additions:
-        console.tell("retold: the agent has it: nothing to write")
+        console.notice("retold: the agent has it: nothing to write")
     for addition in plan.additions:
-        console.line(f"{'would write ' if is_dry else ''}{addition.path}")
+        console.write_line(f"{'would write ' if is_dry else ''}{addition.path}")
     if plan.restored.view == "full":
-        console.tell(
+        console.notice(
             "retold: everything that was ever said, as the agent itself held nothing more of it, or as asked"
         )
-    console.tell(f"retold: go on with it: {command_line(plan)}")
+    console.notice(f"retold: go on with it: {format_command(plan)}")

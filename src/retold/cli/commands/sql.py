@@ -1,8 +1,8 @@
-"""`retold sql`: questions in SQL, on views of the archive that it cannot change."""
+"""`retold sql`: run a read-only SQL query on the views of the archive."""
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]  # signal's own names of numbers cost half a millisecond
+import _signal  # type: ignore[import-not-found]  # importing `signal` takes half a millisecond longer
 import _thread
 import os
 import re
@@ -11,7 +11,7 @@ import sys
 from retold.archive.sql import LONGEST_QUERY
 from retold.cli.main import EXIT_INTERRUPTED, EXIT_MACHINE
 
-TYPE_CHECKING = False  # importing typing would cost half a start of Python
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from typing import Self
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 SECONDS, MOST_SECONDS = 30.0, 86_400.0
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,17})(\.\d+)?")
-"""What is given back as it was typed: no zeros before it, and no more digits than SQLite takes."""
-_WRONG = 2
+"""A value that SQLite returns as it was typed: without leading zeros, and with no more digits than SQLite takes."""
+_WRONG_USAGE = 2
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Add what `sql` understands."""
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of `sql`."""
     parser.description = (
         "Answer one question in SQLite's SQL, on views of the archive: sessions, messages, tool_calls, requests, files_touched,"
         " problems. Nothing can be changed. Without a query, the views are listed."
     )
     parser.add_argument("query", nargs="?", metavar="QUERY", help="a SELECT, or - for one on stdin")
     parser.add_argument(
-        "--set", action="append", type=_binding, metavar="NAME=VALUE", help="what :NAME means in the query; repeatable"
+        "--set", action="append", type=_parse_binding, metavar="NAME=VALUE", help="what :NAME means in the query; repeatable"
     )  # fmt: skip
     parser.add_argument(
-        "--timeout", type=_seconds, default=SECONDS, metavar="SECONDS", help="how long it may take (30)"
+        "--timeout", type=_parse_seconds, default=SECONDS, metavar="SECONDS", help="how long it may take (30)"
     )
     parser.add_argument(
         "--tables", nargs="?", const="", metavar="VIEW", help="list the views, or the columns of one"
@@ -50,28 +50,28 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace, console: Console) -> int:
-    """Print the answer; 0 also if it has no rows."""
+    """Print the result; 0 even if it has no rows."""
     form = "json" if options.json else "csv" if options.csv else "table"
     if options.query is not None and options.tables is not None:
-        console.tell("retold: a query, or --tables: one at a time")
-        return _WRONG
+        console.notice("retold: a query, or --tables: one at a time")
+        return _WRONG_USAGE
     if options.query is None:
-        return _listed(options.tables or "", form, console)
+        return _print_views(options.tables or "", form, console)
     from retold.archive.sql import QueryClock, QueryError, QueryResult
-    from retold.cli.archive import opened
+    from retold.cli.archive import open_archive
 
     values = dict(options.set or ())
     try:
-        query = typed_query(options.query)
-        with opened(console) as record:
-            print_answer(QueryResult(record, query, values, QueryClock(options.timeout)), form, console)
+        query = read_query(options.query)
+        with open_archive(console) as record:
+            print_result(QueryResult(record, query, values, QueryClock(options.timeout)), form, console)
     except QueryError as error:
-        console.tell(f"retold: {' '.join(str(error).split())}")
-        return _WRONG
+        console.notice(f"retold: {' '.join(str(error).split())}")
+        return _WRONG_USAGE
     return 0
 
 
-def _listed(view: str, form: str, console: Console) -> int:
+def _print_views(view: str, form: str, console: Console) -> int:
     """Print the views, or the columns of one."""
     from retold.archive.sql import VIEWS
     from retold.export.text.sql_results import (
@@ -85,21 +85,21 @@ def _listed(view: str, form: str, console: Console) -> int:
 
     view = view.lower()
     if view and view not in VIEWS:
-        console.tell(f"retold: no view {view}: there are {', '.join(VIEWS)}")
-        return _WRONG
+        console.notice(f"retold: no view {view}: there are {', '.join(VIEWS)}")
+        return _WRONG_USAGE
     names, *rows = column_rows(view) if view else view_rows()
     if form == "json":
         for row in rows:
-            console.record(json_line(names, row))
+            console.write_json(json_line(names, row))
     elif form == "csv":
-        console.lines(csv_line(row) for row in (names, *rows))
+        console.write_lines(csv_line(row) for row in (names, *rows))
     else:
-        console.lines(column_lines(view, console.columns) if view else view_lines(console.columns))
+        console.write_lines(column_lines(view, console.columns) if view else view_lines(console.columns))
     return 0
 
 
-def _binding(text: str) -> tuple[str, Value]:
-    """Return a name and its value: what is written as a number is one, all else is text."""
+def _parse_binding(text: str) -> tuple[str, Value]:
+    """Return the name and value of a NAME=VALUE; the value is a number if it is written as one, else text."""
     from argparse import ArgumentTypeError
 
     from retold.archive.store import as_text
@@ -113,7 +113,7 @@ def _binding(text: str) -> tuple[str, Value]:
     return name, float(value) if number[2] else int(value)
 
 
-def _seconds(text: str) -> float:
+def _parse_seconds(text: str) -> float:
     from argparse import ArgumentTypeError
 
     try:
@@ -126,97 +126,97 @@ def _seconds(text: str) -> float:
 
 
 GRACE, MOMENT = 2.0, 1.0
-"""Seconds by which a query may be late before it is ended by force: when its time is up, and after Ctrl-C."""
-_LOOK = 0.5
+"""Seconds that a query gets to stop by itself, after its timeout and after Ctrl-C, before the process is ended."""
+_INTERVAL = 0.5
 
 
-def typed_query(query: str) -> str:
-    """Return the query; for `-` what stands on stdin, and no more of it than could be asked."""
+def read_query(query: str) -> str:
+    """Return the query; for `-` read it from stdin, up to a byte more than the longest query."""
     if query != "-":
         return query
     return sys.stdin.buffer.read(LONGEST_QUERY + 1).decode("utf-8", "replace")
 
 
-def print_answer(answer: QueryResult, form: str, console: Console) -> None:
-    """Print what a query gives, as a table, as JSON or as CSV."""
-    with QueryWatch(answer.clock, console), answer:
-        {"table": _table, "json": _json, "csv": _csv}[form](answer, console)
+def print_result(result: QueryResult, form: str, console: Console) -> None:
+    """Print the rows of a query as a table, as JSON or as CSV."""
+    with QueryWatch(result.clock, console), result:
+        {"table": _print_table, "json": _print_json, "csv": _print_csv}[form](result, console)
 
 
-def _table(answer: QueryResult, console: Console) -> None:
-    from retold.export.text.sql_results import table
+def _print_table(result: QueryResult, console: Console) -> None:
+    from retold.export.text.sql_results import format_rows
 
-    for pieces in table(answer.names, answer.rows(), console.columns):
-        console.pieces(pieces)
+    for pieces in format_rows(result.names, result.rows(), console.columns):
+        console.write_styled(pieces)
 
 
-def _json(answer: QueryResult, console: Console) -> None:
+def _print_json(result: QueryResult, console: Console) -> None:
     from itertools import repeat
 
     from retold.export.text.sql_results import json_pieces, unique_names
 
-    names = unique_names(answer.names)
-    for pieces in map(json_pieces, repeat(names), answer.rows()):
-        console.record_of(pieces)
+    names = unique_names(result.names)
+    for pieces in map(json_pieces, repeat(names), result.rows()):
+        console.write_json_in_pieces(pieces)
 
 
-def _csv(answer: QueryResult, console: Console) -> None:
+def _print_csv(result: QueryResult, console: Console) -> None:
     from retold.export.text.sql_results import csv_pieces
 
-    console.line_of(csv_pieces(answer.names))
-    for pieces in map(csv_pieces, answer.rows()):
-        console.line_of(pieces)
+    console.write_line_in_pieces(csv_pieces(result.names))
+    for pieces in map(csv_pieces, result.rows()):
+        console.write_line_in_pieces(pieces)
 
 
 class QueryWatch:
-    """Ends the process where a query looks neither at its clock nor for Ctrl-C: a single step of SQLite's may take for ever."""
+    """Ends the process if a query ignores its timeout or Ctrl-C: a single step of SQLite may run without end."""
 
-    __slots__ = ("_before", "_clock", "_console", "_done", "_rung")
+    __slots__ = ("_clock", "_console", "_done", "_old_fd", "_wakeup_fd")
 
     def __init__(self, clock: QueryClock, console: Console) -> None:
         self._clock, self._console = clock, console
         self._done = _thread.allocate_lock()
-        self._before = self._rung = -1
+        self._old_fd = self._wakeup_fd = -1
 
     def __enter__(self) -> Self:
         self._done.acquire()
-        heard, self._rung = os.pipe()
+        reading_fd, self._wakeup_fd = os.pipe()
         if os.name != "nt":
-            os.set_blocking(self._rung, False)  # a signal waits for nobody
-        self._before = _signal.set_wakeup_fd(self._rung, warn_on_full_buffer=False)
-        _thread.start_new_thread(self._look, ())
-        _thread.start_new_thread(self._listen, (heard,))
+            os.set_blocking(self._wakeup_fd, False)  # required by set_wakeup_fd
+        self._old_fd = _signal.set_wakeup_fd(self._wakeup_fd, warn_on_full_buffer=False)
+        _thread.start_new_thread(self._watch_clock, ())
+        _thread.start_new_thread(self._watch_signals, (reading_fd,))
         return self
 
     def __exit__(self, *_: object) -> None:
-        _signal.set_wakeup_fd(self._before)
+        _signal.set_wakeup_fd(self._old_fd)
         self._done.release()
-        os.close(self._rung)
+        os.close(self._wakeup_fd)
 
     def _is_done(self, seconds: float) -> bool:
-        """Tell whether the query has ended, or does so in time; there are two who ask."""
+        """Return whether the query has ended, or ends within some seconds; two threads may ask at once."""
         if not self._done.acquire(timeout=seconds):
             return False
         self._done.release()
         return True
 
-    def _look(self) -> None:
-        while not self._is_done(_LOOK):
+    def _watch_clock(self) -> None:
+        while not self._is_done(_INTERVAL):
             if self._clock.is_over(GRACE):
                 self._end(
                     EXIT_MACHINE,
                     f"retold: the query took longer than {self._clock.most:g} s, and was ended by force",
                 )
 
-    def _listen(self, heard: int) -> None:
-        """Wait for Ctrl-C, of which the query itself learns as soon as it looks."""
-        while told := os.read(heard, 1):
-            if told[0] == _signal.SIGINT and not self._is_done(MOMENT):
+    def _watch_signals(self, reading_fd: int) -> None:
+        """End the process if the query does not stop by itself after Ctrl-C."""
+        while number := os.read(reading_fd, 1):
+            if number[0] == _signal.SIGINT and not self._is_done(MOMENT):
                 self._end(EXIT_INTERRUPTED)
-        os.close(heard)
+        os.close(reading_fd)
 
-    def _end(self, code: int, told: str | None = None) -> None:
-        if told is not None:
-            self._console.tell(told)
+    def _end(self, code: int, message: str | None = None) -> None:
+        if message is not None:
+            self._console.notice(message)
             self._console.err.flush()
         os._exit(code)

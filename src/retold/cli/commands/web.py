@@ -1,27 +1,27 @@
-"""`retold web`: the local page."""
+"""`retold web`: the pages in a browser, from a server on this machine."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from retold.cli.archive import opened
+from retold.cli.archive import open_archive
 from retold.config import retold_home
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from retold.cli.console import Console
-    from retold.web.server import Web
+    from retold.web.server import WebServer
 
 TOKEN = "RETOLD_WEB_TOKEN"  # noqa: S105 - the name of a variable
 
 _MOST_PORT = 65_535
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Add what `web` understands."""
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of `web`."""
     parser.description = (
         "The page is for this machine alone, and for whoever has the link, which works once within a minute."
         " Press Enter for another link, Ctrl-C to end."
@@ -53,54 +53,54 @@ def _port(text: str) -> int:
 
 
 def run(options: Namespace, console: Console) -> int:
-    """Serve until Ctrl-C; 2 if others could come in without a token."""
+    """Serve until Ctrl-C; 2 if other machines can reach the port and the token is missing or weak."""
     from contextlib import nullcontext
 
-    from retold.server import weakness
-    from retold.web.background import watching
-    from retold.web.server import PageAddress, Web
+    from retold.server import token_weakness
+    from retold.web.background import run_watcher
+    from retold.web.server import PageAddress, WebServer
 
     token = options.token or os.environ.get(TOKEN) or None
-    place = PageAddress(retold_home(os.environ), options.host, options.port, token, tuple(options.name))
-    if place.is_open and not token:
-        console.tell(
+    address = PageAddress(retold_home(os.environ), options.host, options.port, token, tuple(options.name))
+    if address.is_open and not token:
+        console.notice(
             f"retold: {options.host} can be reached from other machines: give --token, or {TOKEN}, as well"
         )
         return 2
-    if place.is_open and token and (weak := weakness(token)):
-        console.tell(f"retold: other machines can reach the page, and the token is {weak}")
+    if address.is_open and token and (weak := token_weakness(token)):
+        console.notice(f"retold: other machines can reach the page, and the token is {weak}")
         return 2
-    opened(console).connection.close()
-    web = Web(place)
-    with nullcontext() if options.no_watch else watching(os.environ):
-        web.run(lambda: _begin(web, console, has_browser=not options.no_browser, is_open=place.is_open))
+    open_archive(console).connection.close()
+    web = WebServer(address)
+    with nullcontext() if options.no_watch else run_watcher(os.environ):
+        web.run(lambda: _announce(web, console, has_browser=not options.no_browser, is_open=address.is_open))
     return 0
 
 
-def _begin(web: Web, console: Console, *, has_browser: bool, is_open: bool) -> None:
-    """Tell the link, open it, and tell another whenever Enter is pressed."""
+def _announce(web: WebServer, console: Console, *, has_browser: bool, is_open: bool) -> None:
+    """Print the link, open it in a browser, and print another one at each Enter."""
     from threading import Thread
 
     if is_open:
-        console.tell(f"retold: {web.front()} (not encrypted: only where you trust the network)")
+        console.notice(f"retold: {web.login_address()} (not encrypted: only where you trust the network)")
         return
-    _tell_link(web, console)
+    _print_link(web, console)
     if has_browser:
-        from retold.web.auth import is_told
+        from retold.web.auth import has_socket_owners
         from retold.web.server import open_link
 
-        safe = {"is_safe_to_tell": is_told(web.port)}
-        Thread(target=open_link, args=(web.link(),), kwargs=safe, daemon=True).start()
+        safe = {"is_safe_argument": has_socket_owners(web.port)}
+        Thread(target=open_link, args=(web.create_link(),), kwargs=safe, daemon=True).start()
     if sys.stdin.isatty():
         Thread(target=_answer_enter, args=(web, console), daemon=True).start()
 
 
-def _tell_link(web: Web, console: Console) -> None:
-    console.line(web.link())
-    console.tell("retold: this link works once, within a minute; Enter tells another, Ctrl-C ends")
+def _print_link(web: WebServer, console: Console) -> None:
+    console.write_line(web.create_link())
+    console.notice("retold: this link works once, within a minute; Enter tells another, Ctrl-C ends")
     console.out.flush()
 
 
-def _answer_enter(web: Web, console: Console) -> None:
+def _answer_enter(web: WebServer, console: Console) -> None:
     while sys.stdin.readline():
-        _tell_link(web, console)
+        _print_link(web, console)

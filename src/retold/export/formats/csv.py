@@ -1,11 +1,11 @@
-"""Sessions as CSV: a row for each entry of the timeline, and for each tool call behind the message that made it."""
+"""Sessions as CSV: a row for each entry of the timeline, followed by a row for each of its tool calls."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from retold.export.formats.registry import ExportOptions, ExportSession
-from retold.export.text.escape import cell, harmless
-from retold.model.serialization import encoded, time_text
+from retold.export.text.formatting import csv_cell, escape_formula
+from retold.model.serialization import encode_tree, format_utc
 from retold.model.session import Context, Entry, Event, Message, Session, Text, Thinking, ToolCall
 
 _TEXTS = ("text", "arguments", "result")
@@ -15,36 +15,36 @@ HEADINGS = (
     *_TEXTS, *(f"{name}_length" for name in _TEXTS), *(f"{name}_tokens" for name in _FIGURES), "estimated", "cut",
 )  # fmt: skip
 LIMIT = 32_767
-"""How much Excel takes into a cell, counted as it counts: in halves of a surrogate pair."""
+"""Characters that Excel takes into a cell, counted in UTF-16 code units."""
 _END = "\r\n"  # of RFC 4180: cells hold lines of their own, so nothing is gained for `cut` and `awk` by a lone one
 
 Row = dict[str, Any]
 
 
-def pieces(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:
+def encode_sessions(exports: Iterable[ExportSession], options: ExportOptions) -> Iterator[bytes]:
     """Yield the headings, and the rows of each session and of its subagents."""
     yield (",".join(HEADINGS) + _END).encode()
-    for session in _sessions(tellings):
-        for seq, row in enumerate(_rows(session, choice)):
+    for session in _sessions(exports):
+        for seq, row in enumerate(_rows(session, options)):
             yield _line({"session": session.key, "seq": seq, **row}).encode(errors="replace")
 
 
-def _sessions(tellings: Iterable[ExportSession]) -> Iterator[Session]:
-    for telling in tellings:
-        yield telling.session
-        yield from _sessions(telling.subagents.values())
+def _sessions(exports: Iterable[ExportSession]) -> Iterator[Session]:
+    for export in exports:
+        yield export.session
+        yield from _sessions(export.subagents.values())
 
 
-def _rows(session: Session, choice: ExportOptions) -> Iterator[Row]:
+def _rows(session: Session, options: ExportOptions) -> Iterator[Row]:
     for entry in session.timeline:
-        about = {"at": entry.at and time_text(entry.at), "fate": entry.fate}
-        yield {**about, **_entry(entry, choice)}
-        for part in entry.parts if isinstance(entry, Message) and choice.tools != "none" else ():
+        about = {"at": entry.at and format_utc(entry.at), "fate": entry.fate}
+        yield {**about, **_entry(entry, options)}
+        for part in entry.parts if isinstance(entry, Message) and options.tools != "none" else ():
             if isinstance(part, ToolCall):
-                yield {**about, "role": "tool", **_call(part, choice)}
+                yield {**about, "role": "tool", **_call(part, options)}
 
 
-def _entry(entry: Entry, choice: ExportOptions) -> Row:
+def _entry(entry: Entry, options: ExportOptions) -> Row:
     if isinstance(entry, Event):
         return {"event": entry.kind, "text": entry.text}
     usage = entry.usage
@@ -53,29 +53,29 @@ def _entry(entry: Entry, choice: ExportOptions) -> Row:
     return {
         "role": entry.role,
         "model": entry.model,
-        "text": _text(entry, choice),
+        "text": _text(entry, options),
         **figures,
         "estimated": estimated,
     }
 
 
-def _text(message: Message, choice: ExportOptions) -> str:
-    """Return the human's own words, else all that the message says."""
+def _text(message: Message, options: ExportOptions) -> str:
+    """Return the prompt of a message, else its texts."""
     if message.prompt is not None:
         return message.prompt
-    told = (Text, Context, Thinking) if choice.thoughts else (Text, Context)
-    return "\n".join(part.text for part in message.parts if isinstance(part, told) and part.text)
+    kinds = (Text, Context, Thinking) if options.thoughts else (Text, Context)
+    return "\n".join(part.text for part in message.parts if isinstance(part, kinds) and part.text)
 
 
-def _call(call: ToolCall, choice: ExportOptions) -> Row:
-    at = {"at": time_text(call.at)} if call.at else {}
+def _call(call: ToolCall, options: ExportOptions) -> Row:
+    at = {"at": format_utc(call.at)} if call.at else {}
     named = {"call": call.id, "tool": call.name, "canonical": call.canonical, "status": call.status}
-    told: Row = {"exit_code": call.exit_code}
-    if choice.tools == "full":
+    row: Row = {"exit_code": call.exit_code}
+    if options.tools == "full":
         results = [text for text in (call.full_result or call.result, call.error) if text is not None]
-        told["arguments"] = encoded(call.arguments).decode()
-        told["result"] = "\n".join(results) if results else None
-    return {**at, **named, **told}
+        row["arguments"] = encode_tree(call.arguments).decode()
+        row["result"] = "\n".join(results) if results else None
+    return {**at, **named, **row}
 
 
 def _line(row: Row) -> str:
@@ -84,19 +84,20 @@ def _line(row: Row) -> str:
         text = row.get(name)
         if text is not None:
             row[f"{name}_length"] = len(text)
-            row[name] = _fitting(harmless(text))
-            cut += [name] if row[name] != harmless(text) else []
+            safe = escape_formula(text)
+            row[name] = _clip_cell(safe)
+            cut += [name] if row[name] != safe else []
     row["cut"] = " ".join(cut)
-    return ",".join(cell(_safe(row.get(name))) for name in HEADINGS) + _END
+    # Only texts can be formulas. NUL is written as its picture, since few readers of CSV accept it.
+    values = (
+        escape_formula(value).replace("\x00", "\u2400") if isinstance(value, str) else value
+        for value in map(row.get, HEADINGS)
+    )
+    return ",".join(map(csv_cell, values)) + _END
 
 
-def _safe(value: object) -> object:
-    """Return a value that no reader of CSV stumbles over; only texts can be formulas."""
-    return harmless(value).replace("\x00", "\u2400") if isinstance(value, str) else value
-
-
-def _fitting(text: str) -> str:
-    """Return as much of a text as a cell takes."""
+def _clip_cell(text: str) -> str:
+    """Return as much of a text as fits into a cell."""
     if 2 * len(text) <= LIMIT:
         return text
     wide = text[:LIMIT].encode("utf-16-le", errors="replace")

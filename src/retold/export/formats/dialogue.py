@@ -1,4 +1,4 @@
-"""A timeline as a dialogue with a model: what was put to it, and each of its answers with all the pieces it came in."""
+"""A timeline as a dialogue with a model, and its messages in the form of the GenAI semantic conventions."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -19,89 +19,87 @@ from retold.model.session import (
     Text,
     Thinking,
     ToolCall,
+    Totals,
+    Usage,
+    sum_usage,
 )
-from retold.model.usage import Totals, Usage, totals
 
 SPOKEN = ("shell", "task")
-"""Context that stands for somebody's words: a command that the person ran, the task that a subagent was given."""
+"""Context with words of a person or a calling agent: a shell command, and the task of a subagent."""
 _VERSIONS = ("version", "cli_version")
-"""Under which names agents record which version of them it was."""
+"""Fields in which agents record their version."""
 _QUIET = ("notice", "info", "warning")
 
 
 class ModelTurn(msgspec.Struct, frozen=True):
-    """What a model answered to one request."""
+    """The answer of a model to one request."""
 
     messages: tuple[Message, ...]
-    """Its pieces, each with those parts that are to be told."""
+    """Its messages, with the parts that the options include."""
     usage: Totals | None
-    """None where nothing is recorded, or another answer has told it: each request counts once."""
+    """None if no tokens are recorded, or another answer has them: each request counts once."""
 
     @property
     def fate(self) -> Fate:
-        """What became of it."""
+        """The fate of the answer."""
         return self.messages[0].fate
 
     @property
     def own(self) -> bool:
-        """False if it was copied from another session."""
+        """Whether it belongs to this session and is not copied from another."""
         return self.messages[0].own
 
     @property
     def model(self) -> str | None:
-        """Which model it was, where that is recorded."""
+        """The model, if it is recorded."""
         return next((message.model for message in self.messages if message.model), None)
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What all the pieces say."""
+        """The parts of all messages."""
         return tuple(part for message in self.messages for part in message.parts)
 
 
-Said = Message | Event | ModelTurn
-"""A message of the person or the system, something that happened, or an answer."""
+DialogueItem = Message | Event | ModelTurn
+"""A message of a person or the system, an event, or an answer."""
 
 
-def dialogue(session: Session, choice: ExportOptions) -> Iterator[Said]:
-    """Yield what was said and what happened, as much of it as was chosen."""
-    billed = _billed(session.timeline)
+def dialogue_items(session: Session, options: ExportOptions) -> Iterator[DialogueItem]:
+    """Yield messages, events and answers, as far as the options include them."""
+    own = (entry for entry in session.timeline if isinstance(entry, Message) and entry.own)
+    usages = {message.usage.request: message.usage for message in own if message.usage is not None}
     pieces: list[Message] = []
     asides: list[Entry] = []
     for entry in session.timeline:
-        if pieces and _goes_on(entry, pieces[-1]):
-            pieces.append(entry)  # type: ignore[arg-type]  # only messages go on
+        if pieces and _continues(entry, pieces[-1]):
+            pieces.append(entry)  # type: ignore[arg-type]  # only messages continue an answer
         elif pieces and pieces[-1].response is not None and _is_aside(entry):
             asides.append(entry)
         else:
-            yield from _told(pieces, asides, billed, choice)
+            yield from _items(pieces, asides, usages, options)
             is_answer = isinstance(entry, Message) and entry.role == "assistant"
             pieces, asides = ([entry], []) if is_answer else ([], [entry])  # type: ignore[list-item]
-    yield from _told(pieces, asides, billed, choice)
+    yield from _items(pieces, asides, usages, options)
 
 
-def text_of(parts: Iterable[Part]) -> str:
-    """Return what is said in parts, in words."""
-    said = (part.text for part in parts if isinstance(part, Text | Context))
-    return "\n\n".join(text for text in said if text)
+def parts_text(parts: Iterable[Part]) -> str:
+    """Return the texts of parts."""
+    texts = (part.text for part in parts if isinstance(part, Text | Context))
+    return "\n\n".join(text for text in texts if text)
 
 
 def agent_version(session: Session) -> str | None:
-    """Return which version of the agent it was, the last where there were several."""
+    """Return the version of the agent, the last one if there were several."""
     for name in _VERSIONS:
-        found = session.extra.get(name)
-        last = found[-1] if isinstance(found, list) and found else found
+        versions = session.extra.get(name)
+        last = versions[-1] if isinstance(versions, list) and versions else versions
         if isinstance(last, str) and last:
             return last
     return None
 
 
-def _billed(timeline: Iterable[Entry]) -> dict[str, Usage]:
-    messages = (entry for entry in timeline if isinstance(entry, Message) and entry.own)
-    return {message.usage.request: message.usage for message in messages if message.usage is not None}
-
-
-def _goes_on(entry: Entry, before: Message) -> bool:
-    """Tell whether an entry is the next piece of an answer."""
+def _continues(entry: Entry, before: Message) -> bool:
+    """Return whether an entry is the next piece of an answer."""
     return (
         isinstance(entry, Message)
         and entry.role == "assistant"
@@ -111,54 +109,55 @@ def _goes_on(entry: Entry, before: Message) -> bool:
 
 
 def _is_aside(entry: Entry) -> bool:
-    """Tell whether more of an answer may follow: results of its first calls often stand between its pieces."""
+    """Return whether an answer may continue after an entry: results of its first calls often stand between its pieces."""
     return isinstance(entry, Event) or (entry.role == "user" and entry.prompt is None)
 
 
-def _told(
-    pieces: list[Message], asides: list[Entry], billed: dict[str, Usage], choice: ExportOptions
-) -> Iterator[Said]:
+def _items(
+    pieces: list[Message], asides: list[Entry], by_request: dict[str, Usage], options: ExportOptions
+) -> Iterator[DialogueItem]:
     if pieces:
         requests = [piece.usage.request for piece in pieces if piece.usage is not None and piece.own]
-        usages = [billed.pop(request) for request in dict.fromkeys(requests) if request in billed]
-        yield ModelTurn(tuple(_chosen(piece, choice) for piece in pieces), totals(usages) if usages else None)
+        usages = [by_request.pop(request) for request in dict.fromkeys(requests) if request in by_request]
+        messages = tuple(_select_parts(piece, options) for piece in pieces)
+        yield ModelTurn(messages, sum_usage(usages) if usages else None)
     for entry in asides:
         if isinstance(entry, Message):
-            message = _chosen(entry, choice)
+            message = _select_parts(entry, options)
             if message.parts:
                 yield message
-        elif entry.kind not in _QUIET or (choice.notices and (entry.text or entry.opaque)):
+        elif entry.kind not in _QUIET or (options.notices and (entry.text or entry.opaque)):
             yield entry
 
 
-def _chosen(message: Message, choice: ExportOptions) -> Message:
-    """Return a message with those parts that are to be told; of a prompt in several texts, the human's own words once."""
-    parts = [told for part in message.parts for told in _part(part, choice)]
+def _select_parts(message: Message, options: ExportOptions) -> Message:
+    """Return a message with the parts that the options include; its prompt replaces its texts."""
+    parts = [selected for part in message.parts for selected in _part(part, options)]
     if message.prompt is not None:
         rest: list[Part] = [part for part in parts if not isinstance(part, Text)]
         parts = [Text(message.prompt), *rest] if message.prompt else rest
     return msgspec.structs.replace(message, parts=tuple(parts))
 
 
-def _part(part: Part, choice: ExportOptions) -> Iterator[Part]:
+def _part(part: Part, options: ExportOptions) -> Iterator[Part]:
     match part:
         case Thinking():
-            yield from (part,) if choice.thoughts else ()
+            yield from (part,) if options.thoughts else ()
         case ToolCall():
-            yield from _call(part, choice)
+            yield from _call(part, options)
         case Context():
-            if part.text is not None and (choice.notices or part.kind in SPOKEN):
+            if part.text is not None and (options.notices or part.kind in SPOKEN):
                 yield part
         case Opaque():
-            yield from (part,) if choice.notices else ()
+            yield from (part,) if options.notices else ()
         case _:
             yield part
 
 
-def _call(call: ToolCall, choice: ExportOptions) -> Iterator[ToolCall]:
-    if choice.tools == "full":
+def _call(call: ToolCall, options: ExportOptions) -> Iterator[ToolCall]:
+    if options.tools == "full":
         yield call
-    elif choice.tools == "names":
+    elif options.tools == "names":
         nothing = {"result": None, "full_result": None, "error": None, "attachments": ()}
         yield msgspec.structs.replace(call, arguments={}, **nothing)
 
@@ -166,7 +165,7 @@ def _call(call: ToolCall, choice: ExportOptions) -> Iterator[ToolCall]:
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.0"
 UNKNOWN = "unknown"
 _PROVIDERS = {
-    "gemini": "gcp.gen_ai",  # which of Google's endpoints it was is not recorded
+    "gemini": "gcp.gen_ai",  # which of Google's endpoints was used is not recorded
     "gemma": "gcp.gen_ai",
     "claude": "anthropic",
     "gpt": "openai",
@@ -181,14 +180,14 @@ _PROVIDERS = {
     "devstral": "mistral_ai",
     "kimi": "moonshot_ai",
 }
-"""Who makes a model, by how its name begins."""
+"""Providers by the beginning of the model's name."""
 _MODALITIES = ("image", "video", "audio")
 
 Json = dict[str, Any]
 
 
-def provider(models: Iterable[str | None]) -> str:
-    """Return who makes the first model that is known: agents seldom record whom they asked."""
+def provider_name(models: Iterable[str | None]) -> str:
+    """Return the provider of the first known model: agents seldom record the endpoint."""
     for model in models:
         name = (model or "").lower().rpartition("/")[2]
         for start, maker in _PROVIDERS.items():
@@ -197,11 +196,12 @@ def provider(models: Iterable[str | None]) -> str:
     return UNKNOWN
 
 
-def tokens(usage: Totals) -> Iterator[tuple[str, int]]:
-    """Yield what is recorded of the tokens; here those of thoughts are part of the output."""
+def token_attributes(usage: Totals) -> Iterator[tuple[str, int]]:
+    """Yield the recorded tokens; output tokens include those of thoughts."""
+    output = [figure for figure in (usage.output, usage.reasoning) if figure is not None]
     figures = {
         "gen_ai.usage.input_tokens": usage.input,
-        "gen_ai.usage.output_tokens": _sum(usage.output, usage.reasoning),
+        "gen_ai.usage.output_tokens": sum(output) if output else None,
         "gen_ai.usage.cache_read.input_tokens": usage.cached,
         "gen_ai.usage.cache_creation.input_tokens": usage.cache_write,
         "gen_ai.usage.reasoning.output_tokens": usage.reasoning,
@@ -210,31 +210,31 @@ def tokens(usage: Totals) -> Iterator[tuple[str, int]]:
 
 
 def input_message(message: Message) -> Json:
-    """Return what was put to the model."""
+    """Return a message to the model."""
     return {"role": message.role, "parts": [_gen_ai_part(part) for part in message.parts]}
 
 
 def output_message(answer: ModelTurn) -> Json:
-    """Return what the model answered; that it stopped, or wants a tool, is seen from what it says."""
+    """Return an answer; its finish reason follows from its content."""
     parts = [_gen_ai_part(part) for part in answer.parts]
     reason = "tool_call" if any(isinstance(part, ToolCall) for part in answer.parts) else "stop"
     return {"role": "assistant", "parts": parts, "finish_reason": reason}
 
 
-def said_message(text: str) -> Json:
-    """Return words of the model alone."""
+def text_message(text: str) -> Json:
+    """Return an answer that is text alone."""
     return {"role": "assistant", "parts": [{"type": "text", "content": text}], "finish_reason": "stop"}
 
 
 def result_message(call: ToolCall) -> Json:
-    """Return what a tool gave back to the model."""
+    """Return the result of a tool as a message to the model."""
     files = [_gen_ai_part(attachment) for attachment in call.attachments]
-    told = {"type": "tool_call_response", "id": call.id, "response": outcome(call)}
-    return {"role": "tool", "parts": [told, *files]}
+    response = {"type": "tool_call_response", "id": call.id, "response": result_text(call)}
+    return {"role": "tool", "parts": [response, *files]}
 
 
-def outcome(call: ToolCall) -> str:
-    """Return what came of a call, in words."""
+def result_text(call: ToolCall) -> str:
+    """Return the result and the error of a call."""
     result = call.full_result or call.result
     return "\n\n".join(text for text in (result, call.error) if text and text.strip())
 
@@ -259,12 +259,7 @@ def _gen_ai_part(part: Part) -> Json:
 def _file(file: Attachment) -> Json:
     media = file.media_type
     modality = (media or "").partition("/")[0]
-    told = {"mime_type": media, "modality": modality if modality in _MODALITIES else "document"}
+    fields = {"mime_type": media, "modality": modality if modality in _MODALITIES else "document"}
     if file.data is not None:
-        return {"type": "blob", **told, "content": file.data}
-    return {"type": "uri", **told, "uri": file.path or ""}
-
-
-def _sum(*figures: int | None) -> int | None:
-    known = [figure for figure in figures if figure is not None]
-    return sum(known) if known else None
+        return {"type": "blob", **fields, "content": file.data}
+    return {"type": "uri", **fields, "uri": file.path or ""}

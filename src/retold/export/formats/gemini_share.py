@@ -1,4 +1,4 @@
-"""The history that Gemini CLI's `/chat share` writes: turns with parts, as far as a session tells them.
+"""The files that Gemini CLI's `/chat share` writes, as far as a session has their content: turns with parts.
 
 After `packages/cli/src/ui/utils/historyExportUtils.ts`, as it is in 0.61.0.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from retold.export.formats.registry import ExportOptions, ExportSession
-from retold.model.serialization import room_for_depth
+from retold.model.serialization import allow_deep_values
 from retold.model.session import Attachment, Context, Entry, Event, Message, Part, Session, Text, ToolCall
 
 Turn = dict[str, Any]
@@ -17,11 +17,11 @@ _ENVIRONMENT = "<session_context>"
 _FILE_MARKS = re.compile(
     r"(\n--- Content from referenced files ---|\nContent from @[^\n]*:\n|\n--- End of content ---)"
 )
-"""Where the CLI begins another part while it puts the files that a prompt names behind it."""
+"""The CLI begins a new part at these marks when it appends the files that a prompt names."""
 
 
-def turns(session: Session) -> Iterator[Turn]:
-    """Yield what the agent would still send: each message of the live conversation, the results of its calls behind it."""
+def history_turns(session: Session) -> Iterator[Turn]:
+    """Yield the turns that the agent would still send: live messages, each followed by the results of its calls."""
     waiting: list[Turn] = []
     for entry in session.timeline:
         if entry.fate != "live":
@@ -70,18 +70,18 @@ def _part(part: Part) -> Iterator[Turn]:
 def _results(message: Message) -> Iterator[Turn]:
     for part in message.parts:
         if isinstance(part, ToolCall) and (part.result is not None or part.error is not None):
-            told = {"output": part.result, "error": part.error}
-            response = {name: text for name, text in told.items() if text is not None}
+            texts = {"output": part.result, "error": part.error}
+            response = {name: text for name, text in texts.items() if text is not None}
             yield {"functionResponse": {"id": part.id, "name": part.name, "response": response}}
             yield from (piece for attached in part.attachments for piece in _part(attached))
 
 
-def share_json_pieces(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:  # noqa: ARG001 - it has one look
-    """Yield each session as one document, as `JSON.stringify(history, null, 2)` does."""
-    for telling in tellings:
+def encode_json(exports: Iterable[ExportSession], options: ExportOptions) -> Iterator[bytes]:  # noqa: ARG001 - no option applies
+    """Yield each session as `JSON.stringify(history, null, 2)` writes it."""
+    for export in exports:
         before = "[\n"
-        for turn in turns(telling.session):
-            with room_for_depth():
+        for turn in history_turns(export.session):
+            with allow_deep_values():
                 text = json.dumps(turn, ensure_ascii=False, indent=2)
             yield (before + "  " + text.replace("\n", "\n  ")).encode(errors="replace")
             before = ",\n"
@@ -93,11 +93,11 @@ _BETWEEN = "\n\n---\n\n"
 _LABELS = {"functionCall": "Command", "functionResponse": "Response"}
 
 
-def share_md_pieces(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:  # noqa: ARG001 - it has one look
-    """Yield the turns of each session; its fences are as weak as those of the CLI."""
-    for telling in tellings:
+def encode_markdown(exports: Iterable[ExportSession], options: ExportOptions) -> Iterator[bytes]:  # noqa: ARG001 - no option applies
+    """Yield the turns of each session; fences are not escaped, as in the CLI."""
+    for export in exports:
         before = ""
-        for turn in turns(telling.session):
+        for turn in history_turns(export.session):
             words = "".join(map(_part_markdown, turn["parts"]))
             yield f"{before}{_HEADINGS[turn['role']]}\n\n{words}".encode(errors="replace")
             before = _BETWEEN
@@ -106,8 +106,7 @@ def share_md_pieces(tellings: Iterable[ExportSession], choice: ExportOptions) ->
 def _part_markdown(part: dict[str, Any]) -> str:
     for name, label in _LABELS.items():
         if name in part:
-            with room_for_depth():
-                told = json.dumps(part[name], ensure_ascii=False, indent=2)
-            return f"**Tool {label}**:\n```json\n{told}\n```"
-    text: str = part.get("text", "")
-    return text
+            with allow_deep_values():
+                text = json.dumps(part[name], ensure_ascii=False, indent=2)
+            return f"**Tool {label}**:\n```json\n{text}\n```"
+    return str(part.get("text", ""))

@@ -1,4 +1,4 @@
-"""Conversations as chat messages, one JSON object per line: what fine-tuning and chat templates take."""
+"""JSON lines: chat messages for fine-tuning and chat templates, events, and whole sessions."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -6,22 +6,22 @@ from typing import Any
 
 from retold.export.formats.registry import ExportOptions, ExportSession
 from retold.model.events import steps
-from retold.model.serialization import encoded, session_pieces, step_json, time_text
+from retold.model.serialization import encode_session, encode_step, encode_tree, format_utc
 from retold.model.session import Context, Entry, Message, Session, Text, Thinking, ToolCall
-from retold.projects.matching import last_name
+from retold.projects.matching import folder_name
 
 Json = dict[str, Any]
-_TOLD = ("referenced_files", "shell", "task")
-"""What an agent adds to a message that belongs to what was asked of the model."""
+_PROMPT_CONTEXT = ("referenced_files", "shell", "task")
+"""Context that an agent adds to a message and that belongs to the prompt."""
 
 
-def chat_pieces(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:
-    """Yield a line for each conversation in which something was said, and after it those of its subagents."""
-    for telling in tellings:
-        messages = list(_messages(telling.session, choice))
+def encode_chat(exports: Iterable[ExportSession], options: ExportOptions) -> Iterator[bytes]:
+    """Yield a line for each conversation with messages, followed by those of its subagents."""
+    for export in exports:
+        messages = list(_messages(export.session, options))
         if messages:
-            yield encoded({"messages": messages, "metadata": _metadata(telling.session)}) + b"\n"
-        yield from chat_pieces(telling.subagents.values(), choice)
+            yield encode_tree({"messages": messages, "metadata": _metadata(export.session)}) + b"\n"
+        yield from encode_chat(export.subagents.values(), options)
 
 
 def _metadata(session: Session) -> Json:
@@ -32,82 +32,80 @@ def _metadata(session: Session) -> Json:
         "kind": session.kind,
         "parent": session.parent,
         "models": list(session.models),
-        "project": last_name(root) if root else None,
+        "project": folder_name(root) if root else None,
         "title": session.title,
-        "started_at": session.started_at and time_text(session.started_at),
+        "started_at": session.started_at and format_utc(session.started_at),
         "status": session.status,
     }
 
 
-def _messages(session: Session, choice: ExportOptions) -> Iterator[Json]:
-    """Yield what is still part of the conversation, in turns: templates want the roles to alternate."""
+def _messages(session: Session, options: ExportOptions) -> Iterator[Json]:
+    """Yield the live messages and results, with alternating roles, as chat templates require."""
     ids: Counter[str] = Counter()
     last: Json | None = None
     results: list[Json] = []
     for entry in session.timeline:
-        told, given = _told(entry, choice, ids)
-        if told is None:
+        message, new_results = _convert(entry, options, ids)
+        if message is None:
             continue
-        if last is not None and _goes_on(last, told, entry, results):
-            last = _joined(last, told)
+        if last is not None and _continues(last, message, entry, results):
+            last = _join_messages(last, message)
         else:
             yield from _turn(last, results)
-            last, results = told, []
-        results += given
+            last, results = message, []
+        results += new_results
     yield from _turn(last, results)
 
 
 def _turn(message: Json | None, results: list[Json]) -> Iterator[Json]:
-    """Yield a message, its calls, and exactly one result for each of them."""
+    """Yield a message, and exactly one result for each of its calls."""
     if message is not None:
         message.pop("response", None)
         yield message
         yield from results
 
 
-def _told(entry: Entry, choice: ExportOptions, ids: Counter[str]) -> tuple[Json | None, list[Json]]:
+def _convert(entry: Entry, options: ExportOptions, ids: Counter[str]) -> tuple[Json | None, list[Json]]:
+    """Return the message of an entry, if it has one, and the results of its calls."""
     if entry.fate != "live":
         return None, []
     if not isinstance(entry, Message):
-        is_told = choice.notices and entry.kind == "notice" and bool(entry.text)
-        return ({"role": "system", "content": entry.text} if is_told else None), []
-    message: Json = {"role": entry.role, "content": _content(entry, choice), "response": entry.response}
-    thought = _thought(entry) if choice.thoughts else ""
+        is_shown = options.notices and entry.kind == "notice" and bool(entry.text)
+        return ({"role": "system", "content": entry.text} if is_shown else None), []
+    message: Json = {"role": entry.role, "content": _content(entry, options), "response": entry.response}
+    thoughts = [part.text for part in entry.parts if isinstance(part, Thinking) and part.text]
+    thought = "\n".join(thoughts) if options.thoughts else ""
     if thought:
         message["reasoning_content"] = thought
-    calls = [part for part in entry.parts if isinstance(part, ToolCall) and choice.tools != "none"]
-    named = [(_own_id(call.id, ids), call) for call in calls]
+    calls = [part for part in entry.parts if isinstance(part, ToolCall) and options.tools != "none"]
+    named = [(_unique_id(call.id, ids), call) for call in calls]
     if named:
         message["tool_calls"] = [_call(call_id, call) for call_id, call in named]
     is_empty = not (message["content"] or thought or named)
     return (None if is_empty else message), [_result(call_id, call) for call_id, call in named]
 
 
-def _content(message: Message, choice: ExportOptions) -> str:
-    texts, is_told = [], False
+def _content(message: Message, options: ExportOptions) -> str:
+    texts, has_prompt = [], False
     for part in message.parts:
         if isinstance(part, Text):
-            texts += [] if is_told else [part.text if message.prompt is None else message.prompt]
-            is_told = message.prompt is not None
-        elif isinstance(part, Context) and part.text and (choice.notices or part.kind in _TOLD):
+            texts += [] if has_prompt else [part.text if message.prompt is None else message.prompt]
+            has_prompt = message.prompt is not None
+        elif isinstance(part, Context) and part.text and (options.notices or part.kind in _PROMPT_CONTEXT):
             texts.append(part.text)
-    if message.prompt is not None and not is_told:
+    if message.prompt is not None and not has_prompt:
         texts.insert(0, message.prompt)
     return "\n".join(texts)
 
 
-def _thought(message: Message) -> str:
-    return "\n".join(part.text for part in message.parts if isinstance(part, Thinking) and part.text)
-
-
-def _own_id(call_id: str, ids: Counter[str]) -> str:
-    """Return an id that no other call of the conversation has."""
+def _unique_id(call_id: str, ids: Counter[str]) -> str:
+    """Return an id that no other call of the conversation has; repeated ids are numbered."""
     ids[call_id] += 1
     return call_id if ids[call_id] == 1 else f"{call_id}~{ids[call_id]}"
 
 
 def _call(call_id: str, call: ToolCall) -> Json:
-    function = {"name": call.name, "arguments": encoded(call.arguments).decode()}
+    function = {"name": call.name, "arguments": encode_tree(call.arguments).decode()}
     return {"id": call_id, "type": "function", "function": function}
 
 
@@ -116,35 +114,35 @@ def _result(call_id: str, call: ToolCall) -> Json:
     return {"role": "tool", "tool_call_id": call_id, "name": call.name, "content": content}
 
 
-def _goes_on(last: Json, told: Json, entry: Entry, results: list[Json]) -> bool:
-    """Tell whether a message belongs to the one before: a piece of one response, or the same speaker once more."""
-    if last["role"] != told["role"]:
+def _continues(last: Json, message: Json, entry: Entry, results: list[Json]) -> bool:
+    """Return whether a message belongs to the last one: it has the same role, and no results or the same response."""
+    if last["role"] != message["role"]:
         return False
     response = entry.response if isinstance(entry, Message) else None
     return not results or (response is not None and response == last.get("response"))
 
 
-def _joined(last: Json, told: Json) -> Json:
-    texts = [text for text in (last["content"], told["content"]) if text]
-    joined = {**last, "content": "\n\n".join(texts), "response": told.get("response")}
+def _join_messages(last: Json, message: Json) -> Json:
+    texts = [text for text in (last["content"], message["content"]) if text]
+    joined = {**last, "content": "\n\n".join(texts), "response": message.get("response")}
     for name in ("reasoning_content", "tool_calls"):
-        if name in told:
+        if name in message:
             between = "\n\n" if name == "reasoning_content" else []
-            joined[name] = last[name] + between + told[name] if name in last else told[name]
+            joined[name] = last[name] + between + message[name] if name in last else message[name]
     return joined
 
 
-def event_pieces(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:
-    """Yield the events of each session, with what was said, and after them those of its subagents."""
-    for telling in tellings:
-        for step in steps(telling.session, with_text=True, with_thoughts=choice.thoughts):
-            yield step_json(step) + b"\n"
-        yield from event_pieces(telling.subagents.values(), choice)
+def encode_events(exports: Iterable[ExportSession], options: ExportOptions) -> Iterator[bytes]:
+    """Yield the events of each session with their texts, followed by those of its subagents."""
+    for export in exports:
+        for step in steps(export.session, with_text=True, with_thoughts=options.thoughts):
+            yield encode_step(step) + b"\n"
+        yield from encode_events(export.subagents.values(), options)
 
 
-def json_pieces(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:
-    """Yield each session, and after it its subagents."""
-    for telling in tellings:
-        yield from session_pieces(telling.session)
+def encode_json(exports: Iterable[ExportSession], options: ExportOptions) -> Iterator[bytes]:
+    """Yield each session, followed by its subagents."""
+    for export in exports:
+        yield from encode_session(export.session)
         yield b"\n"
-        yield from json_pieces(telling.subagents.values(), choice)
+        yield from encode_json(export.subagents.values(), options)

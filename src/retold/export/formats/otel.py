@@ -1,4 +1,4 @@
-"""Spans as OTLP JSON: one export request per line and conversation, as the protocol's file exporter writes them."""
+"""OpenTelemetry GenAI spans, and their OTLP JSON: one export request per line and conversation, as the file exporter writes it."""
 
 from __future__ import annotations
 
@@ -12,38 +12,37 @@ import msgspec
 
 from retold.export.formats.dialogue import (
     SCHEMA_URL,
+    DialogueItem,
     ModelTurn,
-    Said,
     agent_version,
-    dialogue,
+    dialogue_items,
     input_message,
-    outcome,
     output_message,
-    provider,
+    parts_text,
+    provider_name,
     result_message,
-    said_message,
-    text_of,
-    tokens,
+    result_text,
+    text_message,
+    token_attributes,
 )
 from retold.export.formats.registry import ExportOptions, ExportSession
 from retold.export.transcript import one_line
-from retold.model.serialization import encoded
-from retold.model.session import AgentDisplay, Event, Fate, Message, Session, ToolCall
-from retold.model.usage import Totals
+from retold.model.serialization import encode_tree
+from retold.model.session import AgentDisplay, Event, Fate, Message, Session, ToolCall, Totals
 
 Value = str | int | bool
 Attributes = dict[str, Value]
 ERRORS = {"error": "tool_error", "cancelled": "cancelled"}
-"""How `error.type` names what became of a call."""
+"""Values of `error.type` by the status of a call."""
 _OUTSIDE = ("mcp", "web_access")
-"""Tools that reach something outside."""
+"""Tools that reach a service outside of the agent."""
 _WIDEST = 2**63
 
 
-def of_session(session: Session) -> Attributes:
-    """Return what is told of a session as a whole."""
-    told = {
-        "gen_ai.provider.name": provider(session.models),
+def session_attributes(session: Session) -> Attributes:
+    """Return the attributes of the span of a session."""
+    values = {
+        "gen_ai.provider.name": provider_name(session.models),
         "gen_ai.agent.id": session.key,
         "gen_ai.agent.version": agent_version(session),
         "gen_ai.request.model": session.models[0] if session.models else None,
@@ -57,40 +56,42 @@ def of_session(session: Session) -> Attributes:
         "retold.cost_usd": None if session.cost_usd is None else str(session.cost_usd),
         "retold.times_derived": True if session.are_times_derived else None,
     }
-    facts: Attributes = {name: value for name, value in told.items() if value is not None}
-    return facts | _of_usage(session.usage) if not _has_usage(session) else facts
+    facts: Attributes = {name: value for name, value in values.items() if value is not None}
+    if any(isinstance(entry, Message) and entry.usage is not None for entry in session.timeline):
+        return facts  # the requests have the tokens, which must not be counted twice
+    return facts | _of_usage(session.usage)
 
 
-def of_turn(turn: Sequence[Said], number: int) -> Attributes:
-    """Return what is told of a turn: what the person said, and what was said to them at last."""
-    asked = [said for said in turn if isinstance(said, Message)]
-    answers = [said for said in turn if isinstance(said, ModelTurn) and text_of(said.parts)]
-    told: Attributes = {"retold.turn": number}
-    if asked:
-        told["gen_ai.input.messages"] = as_json([input_message(message) for message in asked])
+def turn_attributes(turn: Sequence[DialogueItem], number: int) -> Attributes:
+    """Return the attributes of a turn: its prompts and its last answer in words."""
+    prompts = [item for item in turn if isinstance(item, Message)]
+    answers = [item for item in turn if isinstance(item, ModelTurn) and parts_text(item.parts)]
+    attributes: Attributes = {"retold.turn": number}
+    if prompts:
+        attributes["gen_ai.input.messages"] = as_json([input_message(message) for message in prompts])
     if answers:
-        told["gen_ai.output.messages"] = as_json([said_message(text_of(answers[-1].parts))])
-    return told
+        attributes["gen_ai.output.messages"] = as_json([text_message(parts_text(answers[-1].parts))])
+    return attributes
 
 
-def of_request(answer: ModelTurn, given: Sequence[object], models: Iterable[str]) -> Attributes:
-    """Return what is told of a request and its answer."""
-    told: Attributes = {"gen_ai.provider.name": provider([answer.model, *models])}
+def request_attributes(answer: ModelTurn, given: Sequence[object], models: Iterable[str]) -> Attributes:
+    """Return the attributes of a request and its answer."""
+    attributes: Attributes = {"gen_ai.provider.name": provider_name([answer.model, *models])}
     if answer.model:
-        told |= {"gen_ai.request.model": answer.model, "gen_ai.response.model": answer.model}
+        attributes |= {"gen_ai.request.model": answer.model, "gen_ai.response.model": answer.model}
     if answer.messages[0].response:
-        told["gen_ai.response.id"] = answer.messages[0].response
+        attributes["gen_ai.response.id"] = answer.messages[0].response
     if answer.usage is not None:
-        told |= _of_usage(answer.usage)
+        attributes |= _of_usage(answer.usage)
     if given:
-        told["gen_ai.input.messages"] = as_json(given)
-    told["gen_ai.output.messages"] = as_json([output_message(answer)])
-    return told | of_fate(answer.fate)
+        attributes["gen_ai.input.messages"] = as_json(given)
+    attributes["gen_ai.output.messages"] = as_json([output_message(answer)])
+    return attributes | fate_attributes(answer.fate)
 
 
-def of_call(call: ToolCall, fate: Fate) -> Attributes:
-    """Return what is told of a tool and what it was used for."""
-    told: Attributes = {
+def call_attributes(call: ToolCall, fate: Fate) -> Attributes:
+    """Return the attributes of a tool call."""
+    attributes: Attributes = {
         "gen_ai.tool.name": call.name,
         "gen_ai.tool.call.id": call.id,
         "gen_ai.tool.type": "extension" if call.server or call.canonical in _OUTSIDE else "function",
@@ -99,76 +100,71 @@ def of_call(call: ToolCall, fate: Fate) -> Attributes:
         "retold.tool.status": call.status,
     }
     if call.arguments:
-        told["gen_ai.tool.call.arguments"] = as_json(call.arguments)
-    if result := outcome(call):
-        told["gen_ai.tool.call.result"] = result
+        attributes["gen_ai.tool.call.arguments"] = as_json(call.arguments)
+    if result := result_text(call):
+        attributes["gen_ai.tool.call.result"] = result
     if call.exit_code is not None:
-        told["process.exit.code"] = _number(call.exit_code)
+        attributes["process.exit.code"] = _number(call.exit_code)
     if call.status in ERRORS:
-        told["error.type"] = ERRORS[call.status]
-    return told | of_fate(fate)
+        attributes["error.type"] = ERRORS[call.status]
+    return attributes | fate_attributes(fate)
 
 
-def of_event(event: Event) -> Attributes:
-    """Return what is told of something that happened in between."""
-    told: Attributes = {"retold.text": event.text, **of_fate(event.fate)}
-    return told if event.opaque is None else told | {"retold.opaque": as_json(event.opaque.value)}
+def event_attributes(event: Event) -> Attributes:
+    """Return the attributes of an event."""
+    attributes: Attributes = {"retold.text": event.text, **fate_attributes(event.fate)}
+    return attributes if event.opaque is None else attributes | {"retold.opaque": as_json(event.opaque.value)}
 
 
-def of_fate(fate: Fate) -> Attributes:
-    """Return what became of something, unless it is still there."""
+def fate_attributes(fate: Fate) -> Attributes:
+    """Return the fate as an attribute; none for `live`."""
     return {} if fate == "live" else {"retold.fate": fate}
 
 
-def agent_name(call: ToolCall, session: Session) -> str:
-    """Return what a subagent is called."""
+def subagent_name(call: ToolCall, session: Session) -> str:
+    """Return the name of a subagent as its call recorded it, else its agent."""
     named = call.display.name if isinstance(call.display, AgentDisplay) else None
     return named or session.agent
 
 
 def as_json(value: object) -> str:
-    """Return a value as JSON: few receivers take attributes that are more than text and numbers."""
-    return encoded(value).decode()
+    """Return a value as JSON text: few receivers take structured attributes."""
+    return encode_tree(value).decode()
 
 
 def _of_usage(usage: Totals) -> Attributes:
-    told: Attributes = {name: _number(figure) for name, figure in tokens(usage)}
-    return told | {"retold.estimated": True} if usage.estimated else told
-
-
-def _has_usage(session: Session) -> bool:
-    """Tell whether requests have tokens of their own: then the whole has none, or they would be counted twice."""
-    return any(isinstance(entry, Message) and entry.usage is not None for entry in session.timeline)
+    attributes: Attributes = {name: _number(figure) for name, figure in token_attributes(usage)}
+    return attributes | {"retold.estimated": True} if usage.estimated else attributes
 
 
 def _number(figure: int) -> Value:
-    """Return a figure; one that no attribute has room for, as text: a transcript may claim anything."""
+    """Return a number, as text if it exceeds 64 bits: a transcript may claim anything."""
     return figure if -_WIDEST <= figure < _WIDEST else str(figure)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _STEP = 1_000_000
-"""A millisecond: so far behind the one before is what has no time of its own."""
+"""Nanoseconds by which an entry without a time follows the one before: a millisecond."""
 _LATEST = 2**63 - 1
-"""Many receivers keep times in 64 bits with a sign."""
+"""Many receivers keep times as signed 64-bit numbers."""
 
 
 class Interval(NamedTuple):
-    """From when to when, in nanoseconds since 1970."""
+    """A start and an end in nanoseconds since 1970."""
 
     start: int
     end: int
 
     @classmethod
     def around(cls, others: Iterable[Interval]) -> Interval:
-        """Return the shortest that encloses all others."""
+        """Return the shortest interval that contains all others."""
         starts, ends = zip(*others, strict=True)
         return cls(min(starts), max(ends))
 
 
 class SpanClock:
-    """The time in a session: that of what happened last."""
+    """The time in a session: that of its last entry."""
 
     def __init__(self, session: Session) -> None:
         recorded = (session.started_at, *(entry.at for entry in session.timeline), session.ended_at)
@@ -178,22 +174,22 @@ class SpanClock:
         self.whole = Interval(self.now, max(self.now, last))
 
     def tick(self, at: datetime | None) -> int:
-        """Return when something happened, which it is now."""
+        """Advance to the time of an entry and return it."""
         self.now = min(self.now + _STEP, _LATEST) if at is None else nanoseconds(at)
         return self.now
 
 
 def nanoseconds(at: datetime) -> int:
-    """Return a time as nanoseconds since 1970, as far as the protocol can tell it."""
+    """Return a time as nanoseconds since 1970, within the limits of the protocol."""
     return min(max((at - _EPOCH) // _MICROSECOND * 1000, 0), _LATEST)
 
 
 INTERNAL, CLIENT = 1, 3
-"""What kind of span it is, in the numbers of the protocol."""
+"""Kinds of spans, as numbers of the protocol."""
 
 
 class SpanEvent(msgspec.Struct, frozen=True):
-    """Something that happened at one moment of a span."""
+    """An event at one moment of a span."""
 
     name: str
     at: int
@@ -211,13 +207,13 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     start: int
     end: int
     attributes: Attributes
-    happenings: tuple[SpanEvent, ...] = ()
+    events: tuple[SpanEvent, ...] = ()
     error: str | None = None
-    """What went wrong; None where nothing did."""
+    """The error message, if it failed."""
 
 
-class SpanPlace(NamedTuple):
-    """Where spans belong: in which trace, of which conversation, to which agent, below which span."""
+class SpanParent(NamedTuple):
+    """The context of spans: their trace, conversation, agent and parent span."""
 
     trace: bytes
     conversation: str
@@ -225,163 +221,165 @@ class SpanPlace(NamedTuple):
     parent: bytes | None = None
 
 
-Told = Generator[Span, None, Interval]
-"""Spans, and at the end how long all of it lasted."""
+SpanStream = Generator[Span, None, Interval]
+"""Yields spans, and returns the interval of all of them."""
 
 
-def conversation_spans(telling: ExportSession, choice: ExportOptions) -> Iterator[Span]:
-    """Yield the spans of a conversation and of its subagents, in one trace."""
-    key = telling.session.key
-    place = SpanPlace(_hash(16, key), key, telling.session.agent)
-    yield from _Course(telling, choice, place).spans()
+def conversation_spans(export: ExportSession, options: ExportOptions) -> Iterator[Span]:
+    """Yield the spans of a conversation and its subagents, in one trace."""
+    key = export.session.key
+    place = SpanParent(_hash(16, key), key, export.session.agent)
+    yield from _SessionSpans(export, options, place).spans()
 
 
-class _Course:
-    """How one session goes: what the time is, what waits for the next request, which names are taken."""
+class _SessionSpans:
+    """Makes the spans of one session: keeps the time, the messages for the next request, and the ids in use."""
 
-    def __init__(self, telling: ExportSession, choice: ExportOptions, place: SpanPlace) -> None:
-        self.session, self.choice, self.place = telling.session, choice, place
-        self.subagents = dict(telling.subagents)
+    def __init__(self, export: ExportSession, options: ExportOptions, place: SpanParent) -> None:
+        self.session, self.options, self.place = export.session, options, place
+        self.subagents = dict(export.subagents)
         self.clock = SpanClock(self.session)
         self.waiting: list[tuple[Fate, dict[str, Any]]] = []
-        self.taken: Counter[tuple[str, str]] = Counter()
+        self.ids: Counter[tuple[str, str]] = Counter()
 
-    def spans(self) -> Told:
-        """Yield everything in the session, then the session itself."""
+    def spans(self) -> SpanStream:
+        """Yield the spans of the turns, then that of the session."""
         session_id = self._id("session", None)
-        spells = [self.clock.whole]
-        for number, turn in enumerate(_turns(dialogue(self.session, self.choice)), start=1):
-            spells.append((yield from self._turn(turn, number, session_id)))
-        lasted = Interval.around(spells)
+        intervals = [self.clock.whole]
+        for number, turn in enumerate(_turns(dialogue_items(self.session, self.options)), start=1):
+            intervals.append((yield from self._turn(turn, number, session_id)))
+        interval = Interval.around(intervals)
         yield self._span(
-            lasted,
+            interval,
             id=session_id,
             parent=self.place.parent,
             name=f"invoke_agent {self.place.agent}",
-            attributes=self._facts("invoke_agent", of_session(self.session)),
+            attributes=self._facts("invoke_agent", session_attributes(self.session)),
             error="the last tool failed" if self.session.status == "failure" else None,
         )
-        return lasted
+        return interval
 
-    def _turn(self, turn: list[Said], number: int, session_id: bytes) -> Told:
+    def _turn(self, turn: list[DialogueItem], number: int, session_id: bytes) -> SpanStream:
         first = _first(turn)
         turn_id = self._id("turn", first.id)
-        spells: list[Interval] = []
-        happenings: list[SpanEvent] = []
-        for said in turn:
-            if isinstance(said, ModelTurn):
-                spells.append((yield from self._answer(said, turn_id)))
+        intervals: list[Interval] = []
+        events: list[SpanEvent] = []
+        for item in turn:
+            if isinstance(item, ModelTurn):
+                intervals.append((yield from self._answer(item, turn_id)))
                 continue
-            at = self.clock.tick(said.at)
-            spells.append(Interval(at, at))
-            if isinstance(said, Event):
-                happenings.append(SpanEvent(f"retold.{said.kind}", at, of_event(said)))
+            at = self.clock.tick(item.at)
+            intervals.append(Interval(at, at))
+            if isinstance(item, Event):
+                events.append(SpanEvent(f"retold.{item.kind}", at, event_attributes(item)))
             else:
-                self.waiting.append((said.fate, input_message(said)))
-        lasted = Interval.around(spells)
+                self.waiting.append((item.fate, input_message(item)))
+        interval = Interval.around(intervals)
         yield self._span(
-            lasted,
+            interval,
             id=turn_id,
             parent=session_id,
             name="turn",
-            attributes=self._facts("turn", of_turn(turn, number) | of_fate(first.fate)),
-            happenings=tuple(happenings),
+            attributes=self._facts("turn", turn_attributes(turn, number) | fate_attributes(first.fate)),
+            events=tuple(events),
         )
-        return lasted
+        return interval
 
-    def _answer(self, answer: ModelTurn, turn_id: bytes) -> Told:
-        """Yield a request and its tools. It began when the last thing was there that it was asked with."""
+    def _answer(self, answer: ModelTurn, turn_id: bytes) -> SpanStream:
+        """Yield a request and its tool calls. A request begins when its last message was there."""
         asked_at = self.clock.now
         times = [self.clock.tick(message.at) for message in answer.messages]
-        lasted = Interval(min(asked_at, *times), max(times))
+        interval = Interval(min(asked_at, *times), max(times))
         yield self._span(
-            lasted,
+            interval,
             id=self._id("chat", answer.messages[0].id),
             parent=turn_id,
             name=f"chat {answer.model}" if answer.model else "chat",
             kind=CLIENT,
-            attributes=self._facts("chat", of_request(answer, self._given(answer.fate), self.session.models)),
+            attributes=self._facts(
+                "chat", request_attributes(answer, self._given(answer.fate), self.session.models)
+            ),
         )
-        spells = [lasted]
+        intervals = [interval]
         for call, at in _calls(answer, times):
-            spells.append((yield from self._call(call, at, answer.fate, turn_id)))
-        self.clock.now = Interval.around(spells).end
-        return Interval.around(spells)
+            intervals.append((yield from self._call(call, at, answer.fate, turn_id)))
+        self.clock.now = Interval.around(intervals).end
+        return Interval.around(intervals)
 
-    def _call(self, call: ToolCall, at: int, fate: Fate, turn_id: bytes) -> Told:
+    def _call(self, call: ToolCall, at: int, fate: Fate, turn_id: bytes) -> SpanStream:
         call_id = self._id("tool", call.id)
-        spells = [Interval(at, max(at, nanoseconds(call.at)) if call.at else at)]
+        intervals = [Interval(at, max(at, nanoseconds(call.at)) if call.at else at)]
         child = self.subagents.pop(call.child or "", None)
         if child is not None:
-            name = agent_name(call, child.session)
-            below = _Course(child, self.choice, self.place._replace(agent=name, parent=call_id))
-            spells.append((yield from below.spans()))
-        lasted = Interval.around(spells)
+            name = subagent_name(call, child.session)
+            below = _SessionSpans(child, self.options, self.place._replace(agent=name, parent=call_id))
+            intervals.append((yield from below.spans()))
+        interval = Interval.around(intervals)
         yield self._span(
-            lasted,
+            interval,
             id=call_id,
             parent=turn_id,
             name=f"execute_tool {call.name}",
-            attributes=self._facts("execute_tool", of_call(call, fate)),
+            attributes=self._facts("execute_tool", call_attributes(call, fate)),
             error=one_line(call.error or call.status) if call.status in ERRORS else None,
         )
-        if outcome(call) or call.attachments:
+        if result_text(call) or call.attachments:
             self.waiting.append((fate, result_message(call)))
-        return lasted
+        return interval
 
     def _given(self, fate: Fate) -> list[dict[str, Any]]:
-        """Return what was put to the model since the last request; what was taken back before is not."""
-        given = [message for became, message in self.waiting if became == fate]
+        """Return the messages since the last request; those of another fate are not part of it."""
+        given = [message for message_fate, message in self.waiting if message_fate == fate]
         self.waiting.clear()
         return given
 
-    def _span(self, lasted: Interval, **told: Any) -> Span:
-        return Span(trace=self.place.trace, start=lasted.start, end=lasted.end, **told)
+    def _span(self, interval: Interval, **fields: Any) -> Span:
+        return Span(trace=self.place.trace, start=interval.start, end=interval.end, **fields)
 
-    def _facts(self, operation: str, told: Attributes) -> Attributes:
+    def _facts(self, operation: str, attributes: Attributes) -> Attributes:
         return {
             "gen_ai.operation.name": operation,
             "gen_ai.conversation.id": self.place.conversation,
             "gen_ai.agent.name": self.place.agent,
-            **told,
+            **attributes,
         }
 
     def _id(self, kind: str, name: str | None) -> bytes:
-        """Return the id of a span, made from that of its record; records that share one are numbered."""
-        taken = (kind, name or "")
-        self.taken[taken] += 1
-        return _hash(8, self.place.conversation, self.session.key, *taken, str(self.taken[taken]))
+        """Return the id of a span, hashed from the id of its entry; entries that share one are numbered."""
+        key = (kind, name or "")
+        self.ids[key] += 1
+        return _hash(8, self.place.conversation, self.session.key, *key, str(self.ids[key]))
 
 
-def _turns(said: Iterable[Said]) -> Iterator[list[Said]]:
-    """Yield what belongs to one prompt of the person; what was copied from another session belongs there."""
-    turn: list[Said] = []
-    for one in said:
-        if not one.own:
+def _turns(items: Iterable[DialogueItem]) -> Iterator[list[DialogueItem]]:
+    """Yield the items of each prompt; those copied from another session belong to that session."""
+    turn: list[DialogueItem] = []
+    for item in items:
+        if not item.own:
             continue
-        is_prompt = isinstance(one, Message) and one.prompt is not None
-        if is_prompt and any(_is_said(before) for before in turn):
+        is_prompt = isinstance(item, Message) and item.prompt is not None
+        if is_prompt and any(_is_spoken(before) for before in turn):
             yield turn
             turn = []
-        turn.append(one)
+        turn.append(item)
     if turn:
         yield turn
 
 
 def _calls(answer: ModelTurn, times: Iterable[int]) -> Iterator[tuple[ToolCall, int]]:
-    """Yield the calls of an answer, and when the piece came in which each stands."""
+    """Yield the calls of an answer, each with the time of its message."""
     for message, at in zip(answer.messages, times, strict=True):
         yield from ((part, at) for part in message.parts if isinstance(part, ToolCall))
 
 
-def _first(turn: list[Said]) -> Message | Event:
-    """Return what a turn begins with, as it does whether or not notices are told: the prompt, else an answer."""
-    said = next((one for one in turn if _is_said(one)), turn[0])
-    return said.messages[0] if isinstance(said, ModelTurn) else said
+def _first(turn: list[DialogueItem]) -> Message | Event:
+    """Return the prompt of a turn, else its first answer, so that notices do not change the turn's id."""
+    item = next((one for one in turn if _is_spoken(one)), turn[0])
+    return item.messages[0] if isinstance(item, ModelTurn) else item
 
 
-def _is_said(said: Said) -> bool:
-    return isinstance(said, ModelTurn) or (isinstance(said, Message) and said.prompt is not None)
+def _is_spoken(item: DialogueItem) -> bool:
+    return isinstance(item, ModelTurn) or (isinstance(item, Message) and item.prompt is not None)
 
 
 def _hash(size: int, *names: str) -> bytes:
@@ -389,33 +387,33 @@ def _hash(size: int, *names: str) -> bytes:
 
 
 SCOPE = "retold"
-"""Who says so."""
+"""The name of the instrumentation scope."""
 ERROR = 2
-"""The status of a span in which something went wrong, in the numbers of the protocol."""
+"""The status of a failed span, as a number of the protocol."""
 
 Json = dict[str, Any]
 
 
-def pieces(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:
-    """Yield the spans of each conversation and its subagents as one request."""
-    scope, url = encoded({"name": SCOPE}), encoded(SCHEMA_URL)
-    for telling in tellings:
-        about = encoded({"attributes": _attributes(resource(telling.session, choice))})
+def encode_sessions(exports: Iterable[ExportSession], options: ExportOptions) -> Iterator[bytes]:
+    """Yield the spans of each conversation and its subagents as one export request."""
+    scope, url = encode_tree({"name": SCOPE}), encode_tree(SCHEMA_URL)
+    for export in exports:
+        about = encode_tree({"attributes": _attributes(resource_attributes(export.session, options))})
         yield b'{"resourceSpans":[{"resource":' + about + b',"scopeSpans":[{"scope":' + scope + b',"spans":['
-        for place, span in enumerate(conversation_spans(telling, choice)):
-            yield (b"," if place else b"") + encoded(_span(span))
+        for place, span in enumerate(conversation_spans(export, options)):
+            yield (b"," if place else b"") + encode_tree(_span(span))
         yield b'],"schemaUrl":' + url + b'}],"schemaUrl":' + url + b"}]}\n"
 
 
-def resource(session: Session, choice: ExportOptions) -> Attributes:
-    """Return what the spans come from: the agent, and whether secrets were taken out."""
-    told: Attributes = {"service.name": session.agent, "retold.redacted": choice.is_redacted}
+def resource_attributes(session: Session, options: ExportOptions) -> Attributes:
+    """Return the source of the spans: the agent, its version, and whether secrets were removed."""
+    attributes: Attributes = {"service.name": session.agent, "retold.redacted": options.is_redacted}
     version = agent_version(session)
-    return told if version is None else told | {"service.version": version}
+    return attributes if version is None else attributes | {"service.version": version}
 
 
 def _span(span: Span) -> Json:
-    told: Json = {
+    fields: Json = {
         "traceId": span.trace.hex(),
         "spanId": span.id.hex(),
         "name": span.name,
@@ -425,24 +423,24 @@ def _span(span: Span) -> Json:
         "attributes": _attributes(span.attributes),
     }
     if span.parent is not None:
-        told["parentSpanId"] = span.parent.hex()
-    if span.happenings:
-        told["events"] = [_event(happening) for happening in span.happenings]
+        fields["parentSpanId"] = span.parent.hex()
+    if span.events:
+        fields["events"] = [_event(event) for event in span.events]
     if span.error is not None:
-        told["status"] = {"code": ERROR, "message": span.error}
-    return told
+        fields["status"] = {"code": ERROR, "message": span.error}
+    return fields
 
 
-def _event(happening: SpanEvent) -> Json:
+def _event(event: SpanEvent) -> Json:
     return {
-        "timeUnixNano": str(happening.at),
-        "name": happening.name,
-        "attributes": _attributes(happening.attributes),
+        "timeUnixNano": str(event.at),
+        "name": event.name,
+        "attributes": _attributes(event.attributes),
     }
 
 
-def _attributes(told: Mapping[str, Value]) -> list[Json]:
-    return [{"key": name, "value": _value(value)} for name, value in told.items()]
+def _attributes(attributes: Mapping[str, Value]) -> list[Json]:
+    return [{"key": name, "value": _value(value)} for name, value in attributes.items()]
 
 
 def _value(value: Value) -> Json:

@@ -1,4 +1,4 @@
-"""The same spans as Protocol Buffers, for `/v1/traces`: requests that follow each other are one request.
+"""Spans as Protocol Buffers, for `/v1/traces`: consecutive export requests are one valid request.
 
 Fields are numbered as in opentelemetry/proto/trace/v1/trace.proto, version 1.10.
 """
@@ -6,21 +6,28 @@ Fields are numbered as in opentelemetry/proto/trace/v1/trace.proto, version 1.10
 from collections.abc import Iterable, Iterator, Mapping
 
 from retold.export.formats.dialogue import SCHEMA_URL
-from retold.export.formats.otel import ERROR, SCOPE, Span, SpanEvent, Value, conversation_spans, resource
+from retold.export.formats.otel import (
+    ERROR,
+    SCOPE,
+    Span,
+    Value,
+    conversation_spans,
+    resource_attributes,
+)
 from retold.export.formats.registry import ExportOptions, ExportSession
 
 BATCH = 1_000_000
-"""So many bytes of spans are held in memory before they are written."""
+"""Bytes of spans that are held in memory before they are written."""
 _VARINT, _FIXED, _BYTES = 0, 1, 2
 _MASK = 2**64 - 1
 
 
-def pieces(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:
-    """Yield the spans of each conversation and its subagents, some at a time."""
+def encode_sessions(exports: Iterable[ExportSession], options: ExportOptions) -> Iterator[bytes]:
+    """Yield the spans of each conversation and its subagents, in batches."""
     scope = _message(1, _text(1, SCOPE))
-    for telling in tellings:
-        about = _message(1, _attributes(1, resource(telling.session, choice)))
-        for spans in _batches(conversation_spans(telling, choice)):
+    for export in exports:
+        about = _message(1, _attributes(1, resource_attributes(export.session, options)))
+        for spans in _batches(conversation_spans(export, options)):
             scoped = _message(2, scope + spans + _text(3, SCHEMA_URL))
             yield _message(1, about + scoped + _text(3, SCHEMA_URL))
 
@@ -46,19 +53,18 @@ def _span(span: Span) -> bytes:
         _time(7, span.start),
         _time(8, span.end),
         _attributes(9, span.attributes),
-        *(_message(11, _event(happening)) for happening in span.happenings),
+        *(
+            _message(11, _time(1, event.at) + _text(2, event.name) + _attributes(3, event.attributes))
+            for event in span.events
+        ),
     ]
     if span.error is not None:
         fields.append(_message(15, _text(2, span.error) + _number(3, ERROR)))
     return b"".join(fields)
 
 
-def _event(happening: SpanEvent) -> bytes:
-    return _time(1, happening.at) + _text(2, happening.name) + _attributes(3, happening.attributes)
-
-
-def _attributes(field: int, told: Mapping[str, Value]) -> bytes:
-    pairs = (_text(1, name) + _message(2, _value(value)) for name, value in told.items())
+def _attributes(field: int, attributes: Mapping[str, Value]) -> bytes:
+    pairs = (_text(1, name) + _message(2, _value(value)) for name, value in attributes.items())
     return b"".join(_message(field, pair) for pair in pairs)
 
 
@@ -87,9 +93,9 @@ def _time(field: int, moment: int) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """Return a number, seven bits a byte, the lowest first."""
+    """Return a number as a varint: seven bits in each byte, the lowest first."""
     written = bytearray()
-    while number > 127:  # noqa: PLR2004 - what seven bits hold
+    while number > 127:  # noqa: PLR2004 - seven bits
         written.append(number & 127 | 128)
         number >>= 7
     written.append(number)

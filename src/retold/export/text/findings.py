@@ -1,4 +1,4 @@
-"""Findings of the doctor, for people and for programs."""
+"""Findings of `doctor` as text and JSON, grouped by home and kind."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from datetime import datetime
 
 import msgspec
 
+from retold.export.text.formatting import StyledLine, plural
 from retold.model.problem import Finding, Severity
 
-_SUMS = {
+_SUMMARIES = {
     "damaged-file": "{} files could be read only in part",
     "deletion": "{} sessions go {}",
     "ghost-twin": "{} sessions go at the next start, with files without conversation that resumes left beside them",
@@ -27,14 +28,14 @@ _SUMS = {
     "unread-file": "{} files could not be read, because of a bug of retold or of damage in the archive",
     "unreadable": "{} files or folders cannot be opened",
 }
-"""What is told of several findings of a kind at once; of other kinds each is told."""
+"""Texts for several findings of a kind. Findings of other kinds are listed one by one."""
 THREATS = ("deletion", "ghost-twin", "nothing-to-resume", "subagent-sibling", "unloadable")
-"""What the agents are going to do to sessions that are still there."""
+"""Codes of sessions that still exist and that an agent is about to delete."""
 _DAY = 86_400
 
 
-class Gathered(msgspec.Struct, frozen=True):
-    """Findings of a kind in a home, the worst first."""
+class FindingGroup(msgspec.Struct, frozen=True):
+    """Findings of one kind in one home, the worst first."""
 
     home: str | None
     text: str
@@ -42,98 +43,89 @@ class Gathered(msgspec.Struct, frozen=True):
 
     @property
     def code(self) -> str:
-        """Their kind."""
+        """The code of the findings."""
         return self.findings[0].code
 
     @property
     def severity(self) -> Severity:
-        """Of the worst."""
+        """The severity of the worst finding."""
         return self.findings[0].severity
 
     @property
     def fixes(self) -> tuple[str, ...]:
-        """The commands that mend them, each once."""
+        """The commands that fix them, each once."""
         return tuple(dict.fromkeys(one.fix for one in self.findings if one.fix is not None))
 
 
-def gathered(findings: Sequence[Finding], now: datetime) -> Iterator[Gathered]:
-    """Yield all findings by home, first what is not about a home; within a home they stay in their order."""
+def group_findings(findings: Sequence[Finding], now: datetime) -> Iterator[FindingGroup]:
+    """Yield groups by home, those without a home first. Within a home the findings keep their order."""
     homes = dict.fromkeys([None, *(finding.home for finding in findings)])
     for home in homes:
         groups: dict[tuple[str, str], list[Finding]] = {}
         for finding in findings:
             if finding.home == home:
-                alone = "" if finding.code in _SUMS else finding.text
-                groups.setdefault((finding.code, alone), []).append(finding)
-        for same in groups.values():
-            yield Gathered(home, same[0].text if len(same) == 1 else _sum(same, now), tuple(same))
+                text = "" if finding.code in _SUMMARIES else finding.text
+                groups.setdefault((finding.code, text), []).append(finding)
+        for group in groups.values():
+            yield FindingGroup(home, group[0].text if len(group) == 1 else _summary(group, now), tuple(group))
 
 
-def _sum(same: Sequence[Finding], now: datetime) -> str:
-    """Return what is true of several findings of a kind."""
-    code = same[0].code
-    if code not in _SUMS:
-        return same[0].text
-    text = _SUMS[code].format(f"{len(same):,}", _within(same, now))
+def _summary(group: Sequence[Finding], now: datetime) -> str:
+    code = group[0].code
+    if code not in _SUMMARIES:
+        return group[0].text
+    text = _SUMMARIES[code].format(f"{len(group):,}", _within(group, now))
     if code not in THREATS:
         return text
-    lost = sum(finding.severity == "loss" for finding in same)
+    lost = sum(finding.severity == "loss" for finding in group)
     if not lost:
         return f"{text}; they are archived"
-    return f"{text}; {'none of them is' if lost == len(same) else f'{lost:,} {_are(lost)} NOT'} archived"
+    not_archived = "none of them is" if lost == len(group) else f"{lost:,} {'is' if lost == 1 else 'are'} NOT"
+    return f"{text}; {not_archived} archived"
 
 
-def _are(number: int) -> str:
-    return "is" if number == 1 else "are"
-
-
-def _within(same: Sequence[Finding], now: datetime) -> str:
-    """Return in how many days the last of them is due."""
-    last = max((finding.at for finding in same if finding.at is not None), default=now)
+def _within(group: Sequence[Finding], now: datetime) -> str:
+    """Return within how many days the last deletion is due."""
+    last = max((finding.at for finding in group if finding.at is not None), default=now)
     days = -int(-(last - now).total_seconds() // _DAY)
-    return "at the next start" if days <= 0 else f"within {days} day{'' if days == 1 else 's'}"
+    return "at the next start" if days <= 0 else f"within {plural(days, 'day')}"
 
 
 MARKS = {"loss": ("bad", "!"), "warning": ("match", "*"), "note": ("faint", "-")}
-"""How bad something is, also without colour."""
+"""Style and mark of each severity."""
 _NARROWEST = 40
-Pieces = list[tuple[str, str]]
 
 
 def finding_json(finding: Finding) -> bytes:
     """Return a finding as one JSON object."""
-    told = {
+    fields = {
         "finding": finding.code,
         "severity": finding.severity,
         "home": finding.home,
         "session": finding.session,
-        "when": _iso(finding.at),
+        "when": finding.at and f"{finding.at:%Y-%m-%dT%H:%M:%S}.{finding.at.microsecond // 1000:03}Z",
         "text": finding.text,
         "fix": finding.fix,
     }
-    return json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
+    return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def _iso(at: datetime | None) -> str | None:
-    return None if at is None else at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03}Z"
-
-
-def finding_lines(findings: Sequence[Finding], now: datetime, columns: int) -> Iterator[Pieces]:
-    """Yield the lines of all findings, by home, in pieces with their styles; first what is not about a home."""
+def format_findings(findings: Sequence[Finding], now: datetime, columns: int) -> Iterator[StyledLine]:
+    """Yield all findings by home, those without a home first."""
     width = max(columns, _NARROWEST)
     home: str | None = None
-    for same in gathered(findings, now):
-        if same.home != home and same.home is not None:
-            yield [("title", same.home)]
-        home = same.home
-        yield from _told(same, width)
+    for group in group_findings(findings, now):
+        if group.home != home and group.home is not None:
+            yield [("title", group.home)]
+        home = group.home
+        yield from _group_lines(group, width)
 
 
-def _told(same: Gathered, width: int) -> Iterator[Pieces]:
-    style, mark = MARKS[same.severity]
-    for number, line in enumerate(textwrap.wrap(" ".join(same.text.split()), width - 4) or [""]):
+def _group_lines(group: FindingGroup, width: int) -> Iterator[StyledLine]:
+    style, mark = MARKS[group.severity]
+    for number, line in enumerate(textwrap.wrap(" ".join(group.text.split()), width - 4) or [""]):
         yield [(style, f"  {mark} " if number == 0 else "    "), ("plain", line)]
-    if same.fixes:
-        yield [("plain", "      "), ("tool", same.fixes[0])]
-    if len(same.fixes) > 1:
-        yield [("faint", f"      and {len(same.fixes) - 1:,} more: retold doctor --json")]
+    if group.fixes:
+        yield [("plain", "      "), ("tool", group.fixes[0])]
+    if len(group.fixes) > 1:
+        yield [("faint", f"      and {len(group.fixes) - 1:,} more: retold doctor --json")]

@@ -1,13 +1,14 @@
-"""A report as CSV: what spreadsheets get."""
+"""Reports as JSON lines and CSV."""
 
 from __future__ import annotations
 
 from datetime import UTC
 
-from retold.export.text.escape import cell, harmless
-from retold.model.report import FIGURES, dollars_text
+from retold.export.text.formatting import csv_cell, escape_formula
+from retold.model import FIGURES
+from retold.model.report import format_dollars
 
-TYPE_CHECKING = False  # importing typing would cost half a start of Python
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
@@ -17,25 +18,31 @@ if TYPE_CHECKING:
 
 _MILLION = 10**6
 _TOOL = "tool"
-"""What is counted by tools has no tokens: a request is answered by many of them, or none."""
+"""A report by tools has no tokens: a request is answered by many tools, or by none."""
 _OPTIONAL = "cache_write_1h"
-"""Left out where nobody recorded it, as in a session."""
+"""Omitted if it was never recorded, as in a session."""
 
 
 def line_json(line: Line, by: str, zone: str | None = None, tool: ToolFigures | None = None) -> bytes:
-    """Return a line of a report, on one line; that of a tool also says how long it took."""
+    """Return a line of a report as JSON; a tool's line also has its times."""
     tree = line_tree(line, by)
     if zone is not None:
         tree["zone"] = zone
     if tool is not None:
-        tree["tool"] = _took(tool)
-    return _encoded(tree)
+        tree["tool"] = {
+            "name": tool.name,
+            "canonical": tool.canonical,
+            "timed_calls": tool.timed,
+            "seconds": tool.seconds,
+            "slowest_seconds": tool.slowest_seconds,
+        }
+    return _encode(tree)
 
 
 def request_json(request: ReportRequest, by: str, of: str) -> bytes:
-    """Return a request, what it counts for, and the products that its price is the sum of."""
+    """Return a request as JSON, with the group it counts in and the products that add up to its price."""
     figures = {name: request.figures[name] for name in FIGURES if name != _OPTIONAL or request.figures[name]}
-    return _encoded(
+    return _encode(
         {
             "by": by,
             "of": of,
@@ -47,23 +54,23 @@ def request_json(request: ReportRequest, by: str, of: str) -> bytes:
             if request.at is None
             else request.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
             "usage": {**figures, "estimated": request.estimated},
-            "cost_usd": None if request.picos is None else dollars_text(request.picos),
+            "cost_usd": None if request.picos is None else format_dollars(request.picos),
             "charges": [
-                {"of": name, "tokens": tokens, "usd_per_million": dollars_text(picos * _MILLION)}
+                {"of": name, "tokens": tokens, "usd_per_million": format_dollars(picos * _MILLION)}
                 for name, tokens, picos in request.parts
             ],
         }
     )
 
 
-def _encoded(tree: dict[str, Any]) -> bytes:
-    import json  # noqa: PLC0415 - not for people, who ask more often
+def _encode(tree: dict[str, Any]) -> bytes:
+    import json  # noqa: PLC0415 - tables do without
 
     return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def line_tree(line: Line, by: str) -> dict[str, Any]:
-    """Return the same as dicts."""
+    """Return a line of a report as a dict."""
     guesses, has_tokens = line.estimated, by != _TOOL
     return {
         "by": by,
@@ -90,7 +97,7 @@ def line_tree(line: Line, by: str) -> dict[str, Any]:
 
 
 def _usage(spend: Spend, *, estimated: bool) -> dict[str, Any]:
-    """Return tokens by the names that a session's usage has."""
+    """Return tokens under the names of a session's usage."""
     figures = {name: spend.figures[name] for name in FIGURES if name != _OPTIONAL}
     for_an_hour = spend.figures[_OPTIONAL]
     more = {} if for_an_hour is None else {_OPTIONAL: for_an_hour}
@@ -98,17 +105,7 @@ def _usage(spend: Spend, *, estimated: bool) -> dict[str, Any]:
 
 
 def _cost(spend: Spend) -> str | None:
-    return None if spend.picos is None else dollars_text(spend.picos)
-
-
-def _took(tool: ToolFigures) -> dict[str, Any]:
-    return {
-        "name": tool.name,
-        "canonical": tool.canonical,
-        "timed_calls": tool.timed,
-        "seconds": tool.seconds,
-        "slowest_seconds": tool.slowest_seconds,
-    }
+    return None if spend.picos is None else format_dollars(spend.picos)
 
 
 _FIGURES = ("input", "cached", "cache_write", "cache_write_1h", "output", "reasoning", "tool", "total")
@@ -128,19 +125,19 @@ HEADINGS = (
 
 
 def csv_lines(lines: Iterable[Line], by: str) -> Iterator[str]:
-    r"""Yield the headings and a row for each line, without their ends.
+    r"""Yield the headings and a row for each line, without line ends.
 
-    They are meant to end in `\n`: RFC 4180 names `\r\n`, but every spreadsheet reads both, and to `cut`, `awk` and `join`
-    the `\r` is a part of the last cell. What is unknown is empty, and a number is never quoted.
+    Callers end them with `\n`. RFC 4180 has `\r\n`, but every spreadsheet reads both, and for `cut`, `awk` and `join` the
+    `\r` would belong to the last cell. An unknown value is empty, and a number is never quoted.
     """
     yield ",".join(HEADINGS)
     for line in lines:
-        yield ",".join(map(cell, _values(line_tree(line, by))))
+        yield ",".join(map(csv_cell, _values(line_tree(line, by))))
 
 
 def _values(tree: dict[str, Any]) -> Iterator[object]:
     usage, guesses = tree["usage"], tree["estimated"]
-    yield from (harmless(tree["by"]), harmless(tree["of"]), tree["sessions"], tree["requests"])
+    yield from (escape_formula(tree["by"]), escape_formula(tree["of"]), tree["sessions"], tree["requests"])
     yield from ((usage or {}).get(name) for name in _FIGURES)
     yield tree["cost_usd"]
     yield from (tree[name] for name in _COUNTS)

@@ -1,69 +1,66 @@
-"""Conversations that a search found, for people and for programs."""
+"""Search results as styled lines and as JSON."""
 
 from __future__ import annotations
 
 import json
 
-from retold.export.text.table import day_of, project_name
+from retold.export.text.formatting import format_day_text, project_name
 
-TYPE_CHECKING = False  # importing typing would cost half a start of Python
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from retold.export.text.formatting import StyledLine
     from retold.search.results import MessageHit, SearchResult
-    from retold.search.scan_job import ResultPlace
+    from retold.search.scan_job import ResultHit
 
 
 FATES = {"rewound": "taken back", "compacted": "before the compression", "superseded": "written anew"}
-"""What became of what is not live any more."""
+"""Words for the fates of entries that are not live."""
 _SPEAKERS = {"user": "you", "assistant": "agent", "system": "notice"}
 
 
-def conversation_lines(conversation: SearchResult) -> Iterator[list[tuple[str, str]]]:
-    """Yield the lines of a conversation, each in pieces with their styles."""
-    project = conversation.project
-    when = day_of(conversation.ended_at)
+def format_result(result: SearchResult) -> Iterator[StyledLine]:
+    """Yield the title, a line of facts, and a line for each hit."""
+    project = result.project
+    day = format_day_text(result.ended_at)
     name = project_name(project["root"], project["hash"], project["native_key"])
-    yield [("title", conversation.title or "(no prompt is left)")]
-    yield [("faint", f"{when}  {name}  {conversation.key}")]
-    for hit in conversation.hits:
-        yield [("faint", "  "), *hit_pieces(hit)]
+    yield [("title", result.title or "(no prompt is left)")]
+    yield [("faint", f"{day}  {name}  {result.key}")]
+    for hit in result.hits:
+        yield [("faint", "  "), *format_hit(hit)]
 
 
-def hit_pieces(hit: MessageHit) -> list[tuple[str, str]]:
-    """Return a place where it is said, in pieces: who said it, and the words with what was looked for apart."""
-    return [("faint", f"{_place(hit)}: "), *marked(hit)]
+def format_hit(hit: MessageHit) -> StyledLine:
+    """Return a hit: the speaker, the fate unless it is live, and the snippet with its matches highlighted."""
+    who = hit_speaker(hit)
+    fate = "" if hit.fate == "live" else f" ({hit.fate})"
+    return [("faint", f"{who}{fate}: "), *split_highlights(hit)]
 
 
-def _place(hit: MessageHit) -> str:
-    """Return who said it or which tool gave it, and what became of it."""
-    who = speaker(hit)
-    return who if hit.fate == "live" else f"{who} ({hit.fate})"
-
-
-def speaker(hit: MessageHit | ResultPlace) -> str:
-    """Return who said it, or which tool gave it."""
+def hit_speaker(hit: MessageHit | ResultHit) -> str:
+    """Return who wrote a hit, or the tool that printed it."""
     return hit.tool or _SPEAKERS.get(hit.role or "", "summary")
 
 
-def marked(hit: MessageHit | ResultPlace) -> Iterator[tuple[str, str]]:
-    """Yield a snippet in pieces with their styles."""
-    place = 0
+def split_highlights(hit: MessageHit | ResultHit) -> Iterator[tuple[str, str]]:
+    """Yield a snippet in pieces with their styles, `match` and `plain`."""
+    position = 0
     for start, end in hit.matches:
-        yield "plain", hit.snippet[place:start]
+        yield "plain", hit.snippet[position:start]
         yield "match", hit.snippet[start:end]
-        place = end
-    yield "plain", hit.snippet[place:]
+        position = end
+    yield "plain", hit.snippet[position:]
 
 
-def conversation_json(conversation: SearchResult) -> bytes:
-    """Return a conversation with its hits, on one line."""
-    told = {
-        "key": conversation.key,
-        "title": conversation.title,
-        "project": conversation.project,
-        "ended_at": conversation.ended_at,
-        "score": round(conversation.score, 4),
+def result_json(result: SearchResult) -> bytes:
+    """Return a result with its hits as JSON."""
+    fields = {
+        "key": result.key,
+        "title": result.title,
+        "project": result.project,
+        "ended_at": result.ended_at,
+        "score": round(result.score, 4),
         "hits": [
             {
                 "message": hit.message,
@@ -74,7 +71,7 @@ def conversation_json(conversation: SearchResult) -> bytes:
                 "snippet": hit.snippet,
                 "match": [list(match) for match in hit.matches],
             }
-            for hit in conversation.hits
+            for hit in result.hits
         ],
     }
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""The data source: homes to tables, planned by conversation and by bytes."""
+"""The data source of Spark: tables from homes, in jobs of one cluster and bundles of bytes."""
 
 import json
 import os
@@ -17,28 +17,28 @@ from pyspark.sql.types import StructField, StructType
 
 from retold.agents import NAMES
 from retold.lake.arrow import schema_of
-from retold.lake.batches import TableRequest, batches
+from retold.lake.batches import TableRequest, read_batches
 from retold.lake.jobs import (
-    Spread,
+    SplitConversation,
     TableJob,
     TablePlan,
-    bundled,
-    decoded,
-    encoded,
-    planned,
-    reunited,
-    see_that_there_are_homes,
+    bundle_jobs,
+    decode_split,
+    encode_split,
+    join_split,
+    plan_jobs,
+    require_homes,
 )
-from retold.lake.remote import found
+from retold.lake.remote import find_folders
 from retold.model.tables import TABLES
 
-MOST_BYTES = 64 << 20
-"""Of the files that one task reads, where nobody says otherwise."""
+PARTITION_BYTES = 64 << 20
+"""Bytes of the files that one task reads by default."""
 
 
 NAMED = ("table", "columns", "agents", "label", "together", "maxPartitionBytes")
 KNOWN = frozenset(name.lower() for name in (*NAMED, "path", "paths"))
-"""Spark itself makes options of what `load` is given."""
+"""Includes `path` and `paths`, in which Spark passes the arguments of `load`."""
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -49,44 +49,44 @@ class Options(msgspec.Struct, frozen=True):
     paths: tuple[str, ...] = ()
     agents: tuple[str, ...] = NAMES
     label: str | None = None
-    most: int = MOST_BYTES
-    together: tuple[Spread, ...] = ()
+    most: int = PARTITION_BYTES
+    together: tuple[SplitConversation, ...] = ()
 
 
 def parse_options(given: Mapping[str, str]) -> Options:
-    """Understand options as Spark gives them; raises ValueError for those that mean nothing."""
+    """Return the options that Spark passes; raise ValueError for an unknown option or a wrong value."""
     if unknown := [name for name in given if name.lower() not in KNOWN]:
         raise ValueError(f"no option {unknown[0]!r}: there are {', '.join(NAMED)}")
     table = parse_table(given.get("table"))
-    agents = parse_agents(_listed(given.get("agents")) or NAMES)
+    agents = parse_agents(_split_list(given.get("agents")) or NAMES)
     return Options(
         table,
-        parse_columns(table, _listed(given.get("columns"))),
+        parse_columns(table, _split_list(given.get("columns"))),
         _paths(given),
         agents,
         given.get("label"),
         parse_size(given.get("maxPartitionBytes")),
-        decoded(given.get("together") or "[]"),
+        decode_split(given.get("together") or "[]"),
     )
 
 
 def parse_agents(names: Sequence[str]) -> tuple[str, ...]:
-    """Return names of agents; raises ValueError for others."""
+    """Return names of agents; raise ValueError for others."""
     if unknown := [name for name in names if name not in NAMES]:
         raise ValueError(f"no agent {unknown[0]!r}: there are {', '.join(NAMES)}")
     return tuple(names)
 
 
 def parse_table(name: str | None) -> str:
-    """Return the name of a table; raises ValueError for any other."""
+    """Return the name of a table; raise ValueError for any other."""
     if name is None or name not in TABLES:
-        asked = "the option `table` is missing" if name is None else f"no table {name!r}"
-        raise ValueError(f"{asked}: there are {', '.join(TABLES)}")
+        message = "the option `table` is missing" if name is None else f"no table {name!r}"
+        raise ValueError(f"{message}: there are {', '.join(TABLES)}")
     return name
 
 
 def parse_columns(table: str, names: Sequence[str]) -> tuple[str, ...]:
-    """Return columns of a table, or all of them; raises ValueError for others."""
+    """Return columns of a table, or all of them if none are named; raise ValueError for others."""
     known = TABLES[table].names
     if unknown := [name for name in names if name not in known]:
         raise ValueError(f"no column {unknown[0]!r} in {table}: there are {', '.join(known)}")
@@ -96,9 +96,9 @@ def parse_columns(table: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def parse_size(text: str | None) -> int:
-    """Return a number of bytes, which may be written as `64m`; raises ValueError for anything else."""
+    """Return a number of bytes, which may be written as `64m`; raise ValueError for anything else."""
     if text is None:
-        return MOST_BYTES
+        return PARTITION_BYTES
     number, unit = (text[:-1], text[-1].lower()) if text[-1:].isalpha() else (text, "b")
     shift = {"b": 0, "k": 10, "m": 20, "g": 30}.get(unit)
     if shift is None or not number.isdecimal() or int(number) < 1:
@@ -108,54 +108,54 @@ def parse_size(text: str | None) -> int:
 
 def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
     several = given.get("paths") or ""
-    # Spark itself hands on several paths as JSON.
-    listed = json.loads(several) if several.startswith("[") else _listed(several)
+    # Spark passes several paths as JSON.
+    listed = json.loads(several) if several.startswith("[") else _split_list(several)
     path = given.get("path") or ""
-    # Spark hands on a single path as it is, and a folder may have a comma in its name.
-    paths = (*([path] if os.path.isdir(path) else _listed(path)), *listed)
+    # Spark passes a single path as it is, and the name of a folder may contain a comma.
+    paths = (*([path] if os.path.isdir(path) else _split_list(path)), *listed)
     if not paths:
         raise ValueError("no path: .load('homes/*') names the folders of homes")
     return paths
 
 
-def _listed(text: str | None) -> list[str]:
+def _split_list(text: str | None) -> list[str]:
     return [one.strip() for one in (text or "").split(",") if one.strip()]
 
 
 def spark_schema(table: str, columns: tuple[str, ...]) -> StructType:
-    """Return the schema of some columns of a table, with what each means as its comment."""
+    """Return the schema of some columns of a table, with their descriptions as comments."""
     docs = {column.name: {"comment": column.doc} for column in TABLES[table].columns}
     fields = from_arrow_schema(schema_of(table, columns), prefer_timestamp_ntz=False)
     return StructType([StructField(one.name, one.dataType, one.nullable, docs[one.name]) for one in fields])
 
 
-def wanted_of(table: str, schema: StructType) -> TableRequest:
-    """Return what a schema wants of a table; raises ValueError for columns that it has not, or has otherwise."""
+def parse_request(table: str, schema: StructType) -> TableRequest:
+    """Return the request of a schema; raise ValueError for unknown columns and other types."""
     columns = parse_columns(table, schema.names)
-    for own, asked in zip(spark_schema(table, columns), schema, strict=True):
-        if own.dataType.simpleString() != asked.dataType.simpleString():
-            kinds = f"is {own.dataType.simpleString()}, not {asked.dataType.simpleString()}"
-            raise ValueError(f"the column {own.name!r} of {table} {kinds}")
+    for own, requested in zip(spark_schema(table, columns), schema, strict=True):
+        if own.dataType.simpleString() != requested.dataType.simpleString():
+            types = f"is {own.dataType.simpleString()}, not {requested.dataType.simpleString()}"
+            raise ValueError(f"the column {own.name!r} of {table} {types}")
     return TableRequest(table, to_arrow_schema(schema, timezone="UTC"))
 
 
 class RetoldDataSource(DataSource):
-    """Sessions of coding agents as tables: option `table`, and the folders of homes as path."""
+    """The format `retold`: sessions as tables. The option `table` names the table; the path names folders of homes."""
 
     @classmethod
     def name(cls) -> str:
-        """Return what `spark.read.format` is given."""
+        """Return the name for `spark.read.format`."""
         return "retold"
 
     def schema(self) -> StructType:
-        """Return the columns of the table, or those that the option `columns` names."""
-        asked = parse_options(self.options)
-        return spark_schema(asked.table, asked.columns)
+        """Return the columns of the table, or those in the option `columns`."""
+        options = parse_options(self.options)
+        return spark_schema(options.table, options.columns)
 
     def reader(self, schema: StructType) -> "RetoldReader":
-        """Return what plans and reads."""
-        asked = parse_options(self.options)
-        return RetoldReader(asked, wanted_of(asked.table, schema))
+        """Return the reader of the columns of a schema."""
+        options = parse_options(self.options)
+        return RetoldReader(options, parse_request(options.table, schema))
 
 
 class Bundle(InputPartition):
@@ -166,67 +166,68 @@ class Bundle(InputPartition):
 
 
 class RetoldReader(DataSourceReader):
-    """Plans on the driver; reads on the executors, to which it goes with what all tasks need.
+    """Plans on the driver and reads on the executors, which get a copy with the input of all tasks.
 
-    It takes no filters: Spark 4.3 keeps what a reader planned for a filter, and gives no more than that to whoever uses the
-    same DataFrame without it (docs/decisions/0040).
+    It accepts no filters: Spark 4.3 keeps the plan that a reader made for a filter, and uses it again where the same
+    DataFrame is used without the filter (docs/decisions/0040).
     """
 
-    def __init__(self, asked: Options, wanted: TableRequest) -> None:
-        self.asked, self.wanted = asked, wanted
+    def __init__(self, options: Options, request: TableRequest) -> None:
+        self.options, self.request = options, request
 
     @cached_property
     def plan(self) -> TablePlan:
-        """All that there is to read."""
-        places = found(self.asked.paths, self.asked.label)
-        plan = planned(places.folders, self.asked.agents, places.disk, places.size_of)
-        see_that_there_are_homes(plan, self.asked.paths)
-        return reunited(plan, self.asked.together)
+        """The jobs for all homes."""
+        homes = find_folders(self.options.paths, self.options.label)
+        plan = plan_jobs(homes.folders, self.options.agents, homes.disk, homes.size_of)
+        require_homes(plan, self.options.paths)
+        return join_split(plan, self.options.together)
 
-    def partitions(self) -> list[Bundle]:  # Spark takes nothing but a list
-        """Return the jobs in bundles of bytes; there is always one, for what stood in the way of looking."""
-        bundles = bundled(self.plan.jobs, self.asked.most) or [[]]
-        return [Bundle(jobs, is_first=place == 0) for place, jobs in enumerate(bundles)]
+    def partitions(self) -> list[Bundle]:  # Spark requires a list
+        """Return the jobs in bundles of bytes; there is always one, for the unread files."""
+        bundles = bundle_jobs(self.plan.jobs, self.options.most) or [[]]
+        return [Bundle(jobs, is_first=number == 0) for number, jobs in enumerate(bundles)]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # of Arrow alone
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # batches of Arrow only
         """Yield the rows of a bundle."""
-        assert isinstance(partition, Bundle)  # noqa: S101 - Spark gives back what it was given
-        refused = self.plan.refused if partition.is_first else ()
-        return batches(self.wanted, partition.jobs, self.plan.clues, refused)
+        assert isinstance(partition, Bundle)  # noqa: S101 - Spark returns what `partitions` returned
+        unread = self.plan.unread if partition.is_first else ()
+        return read_batches(self.request, partition.jobs, self.plan.clues, unread)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Spark sends the reader once for all tasks, before it asks for partitions: what all of them need goes here,
-        # and the jobs, of which each task needs a few, do not.
-        plan = TablePlan((), self.plan.clues, self.plan.refused)
-        return {"asked": self.asked, "wanted": self.wanted, "plan": plan}
+        # Spark sends the reader once for all tasks, before it requests the partitions: the jobs go with these.
+        plan = TablePlan((), self.plan.clues, self.plan.unread)
+        return {"options": self.options, "request": self.request, "plan": plan}
 
 
 EARLIEST = ("session_started_at", "session_ended_at", "session")
-"""By what the sessions that hold a request are put in order: the first has it."""
+"""The order of the sessions that have the same request: the first one owns it."""
 
 
-def settled(rows: DataFrame) -> DataFrame:
-    """Return each request once, that of the earliest session that holds it; of sessions, each conversation once.
+def deduplicate(rows: DataFrame) -> DataFrame:
+    """Return each request once, with the earliest of its sessions; of the table `sessions`, each conversation once.
 
-    Takes the table `requests` or `sessions`, with all of its columns or with those that tell.
+    The rows need not have all columns of `requests` or `sessions`, only those that decide.
     """
     if "request" in rows.columns:
         order = [f.col(name).asc_nulls_last() for name in EARLIEST]
         return _first(rows, ("request",), order)
-    # Files of one conversation whose names do not tell so: the session of the larger ones stands for it.
+    # Several sessions of one conversation come from files without a common name; the one with the most bytes represents it.
     return _first(rows, ("agent", "conversation"), [f.col("source_bytes").desc(), f.col("session").asc()])
 
 
-def spread(sessions: DataFrame) -> str:
-    """Return the conversations that several rows of the table `sessions` tell, for the option `together`.
+def find_split_conversations(sessions: DataFrame) -> str:
+    """Return the conversations with several rows in the table `sessions`, for the option `together`.
 
-    Whoever loads a table with it gets each of them from one job, joined as an archive joins them.
+    With that option, one job reads each of them and joins it as an archive does.
     """
-    told = sessions.groupBy("agent", "conversation").agg(
+    grouped = sessions.groupBy("agent", "conversation").agg(
         f.count(f.lit(1)).alias("rows"), f.flatten(f.collect_list("sources.path")).alias("paths")
     )
-    several = told.where("rows > 1").orderBy("agent", "conversation").collect()
-    return encoded(Spread(row.agent, row.conversation, tuple(sorted(set(row.paths)))) for row in several)
+    split = grouped.where("rows > 1").orderBy("agent", "conversation").collect()
+    return encode_split(
+        SplitConversation(row.agent, row.conversation, tuple(sorted(set(row.paths)))) for row in split
+    )
 
 
 def _first(rows: DataFrame, by: tuple[str, ...], order: list[Column]) -> DataFrame:

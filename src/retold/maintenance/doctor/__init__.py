@@ -1,1 +1,1 @@
-"""Findings: what is at risk, what is lost, and what is left of it."""
+"""The doctor: a survey of homes and archive, and the checks that make findings of it."""

@@ -1,4 +1,4 @@
-"""How much of what lies in the homes is read and archived, and what stood in the way."""
+"""The checks of the doctor: each makes findings from a survey."""
 
 import json
 import os
@@ -12,16 +12,21 @@ from pathlib import Path
 
 import msgspec
 
-from retold.agents.protocol import Remains, Threat
+from retold.agents.protocol import Leftover, Threat
 from retold.archive.database import RetoldError
-from retold.archive.examination import Fault, damage
-from retold.archive.index.files import is_in_step
-from retold.archive.queries.lookups import FAILURES, damages, lone_subagents, own_files, summaries
-from retold.archive.store import Store, is_emptied
-from retold.export.text.times import day
-from retold.maintenance.doctor.survey import Archived, Survey, SurveyedHome
+from retold.archive.examination import Fault, find_damage
+from retold.archive.queries.lookups import (
+    FAILURE_CODES,
+    find_archive_files,
+    load_lone_subagents,
+    load_losses,
+    load_readable_summaries,
+)
+from retold.archive.store import Store, is_archive_empty, is_index_current
+from retold.export.text.formatting import format_day
+from retold.maintenance.doctor.survey import ArchivedSession, Survey, SurveyedHome
 from retold.model.problem import Finding, Problem, Severity
-from retold.reading.disk import open_file, printable
+from retold.reading.disk import open_file, printable_path
 
 CODES = {
     "archive-damaged": "The archive is not what was written into it.",
@@ -51,110 +56,111 @@ CODES = {
     "unread-file": "A sync could not read a file, because of a bug of retold or of damage in the archive.",
     "unreadable": "The operating system does not let retold look into a file or folder.",
 }
-"""What may be found: permanent, like the codes of problems."""
+"""The codes of findings, permanent like those of problems, with their meanings."""
 
 DAMAGE = ("archive-damaged", "archive-unusable")
-"""The archive itself is damaged or cannot be used."""
+"""The codes of an archive that is damaged or cannot be used."""
 SYNC = "retold sync"
 REINDEX = "retold sync --reindex"
 KEEP = "retold keep --install"
 
 
-def command(*words: str) -> str:
-    """Return a command as it can be typed."""
+def format_command(*words: str) -> str:
+    """Return a command quoted for a shell."""
     return shlex.join(words)
 
 
-def coverage(survey: Survey) -> Iterator[Finding]:
-    """Yield what is not archived as it is now, what was refused, and what was damaged or unknown inside."""
-    for place in survey.places:
-        for problem in place.problems:
-            yield Finding("unreadable", "warning", f"{problem.path}: {problem.message}", place.shown)
-        for settings in place.agent.limit(place.home).problems if place.is_own else ():
+def check_coverage(survey: Survey) -> Iterator[Finding]:
+    """Yield files that are not archived as they are now, refused files, and damaged or unknown contents."""
+    for home in survey.homes:
+        for problem in home.problems:
+            yield Finding("unreadable", "warning", f"{problem.path}: {problem.message}", home.display_path)
+        for settings in home.agent.read_retention_limit(home.agent_home).problems if home.is_own else ():
             text = f"{settings.path} cannot be understood: {settings.message}"
-            yield Finding("broken-settings", "warning", text, place.shown)
+            yield Finding("broken-settings", "warning", text, home.display_path)
         if survey.record is not None:
-            yield from _unarchived(place, survey)
-            yield from _refused(place, survey)
-    yield from _failed(survey)
-    yield from _inside(survey)
+            yield from _unarchived_files(home, survey)
+            yield from _refused_files(home, survey)
+    yield from _unread_files(survey)
+    yield from _contents(survey)
 
 
-def _unarchived(place: SurveyedHome, survey: Survey) -> Iterator[Finding]:
-    new = [path for path, answer in place.files.items() if not survey.is_known(path, answer)]
-    closed = {path: found for path in new if (found := _trouble(path, place)) is not None}
-    for path, found in closed.items():
-        yield Finding("unreadable", "warning", f"{printable(path)}: {found.message}", place.shown)
-    count = len(new) - len(closed)
+def _unarchived_files(home: SurveyedHome, survey: Survey) -> Iterator[Finding]:
+    new = [path for path, fingerprint in home.files.items() if not survey.is_known(path, fingerprint)]
+    unreadable = {path: problem for path in new if (problem := _open_problem(path, home)) is not None}
+    for path, problem in unreadable.items():
+        text = f"{printable_path(path)}: {problem.message}"
+        yield Finding("unreadable", "warning", text, home.display_path)
+    count = len(new) - len(unreadable)
     if count:
         are = "file is new or has" if count == 1 else "files are new or have"
         text = f"{count:,} {are} changed since the last sync"
-        yield Finding("unarchived", "note", text, place.shown, fix=SYNC, count=count)
+        yield Finding("unarchived", "note", text, home.display_path, fix=SYNC, count=count)
 
 
-def _trouble(path: str, place: SurveyedHome) -> Problem | None:
-    file = open_file(Path(path), place.home.disk)
+def _open_problem(path: str, home: SurveyedHome) -> Problem | None:
+    file = open_file(Path(path), home.agent_home.disk)
     if isinstance(file, Problem):
         return file
     file.close()
     return None
 
 
-def _refused(place: SurveyedHome, survey: Survey) -> Iterator[Finding]:
-    for path in place.files:
-        held = survey.held.get(path)
-        told = None if held is None or held.refusal is None else json.loads(held.refusal)
-        if told is not None and told["code"] not in FAILURES:
-            text = f"{printable(path)}: {told['message']} [{told['code']}]"
-            yield Finding(
-                "refused-file", "note", text, place.shown, fix=command("retold", "read", printable(path))
-            )
+def _refused_files(home: SurveyedHome, survey: Survey) -> Iterator[Finding]:
+    for path in home.files:
+        file = survey.files.get(path)
+        problem = None if file is None or file.refusal is None else json.loads(file.refusal)
+        if problem is not None and problem["code"] not in FAILURE_CODES:
+            text = f"{printable_path(path)}: {problem['message']} [{problem['code']}]"
+            fix = format_command("retold", "read", printable_path(path))
+            yield Finding("refused-file", "note", text, home.display_path, fix=fix)
 
 
-def _failed(survey: Survey) -> Iterator[Finding]:
-    """Yield the files that a sync could not read because of a bug or of damage in the archive, gone ones too."""
+def _unread_files(survey: Survey) -> Iterator[Finding]:
+    """Yield the files, deleted ones too, that a sync could not read because of a bug or of damage in the archive."""
     owners = {path: session.key for session in survey.sessions for path, _ in session.files}
-    for path, held in survey.held.items():
-        told = None if held.refusal is None else json.loads(held.refusal)
-        if told is not None and told["code"] in FAILURES:
-            text = f"{printable(path)}: {told['message']} [{told['code']}]"
-            yield Finding("unread-file", told["severity"], text, printable(held.home), owners.get(path))
+    for path, file in survey.files.items():
+        problem = None if file.refusal is None else json.loads(file.refusal)
+        if problem is not None and problem["code"] in FAILURE_CODES:
+            text = f"{printable_path(path)}: {problem['message']} [{problem['code']}]"
+            shown = printable_path(file.home)
+            yield Finding("unread-file", problem["severity"], text, shown, owners.get(path))
 
 
-def _inside(survey: Survey) -> Iterator[Finding]:
+def _contents(survey: Survey) -> Iterator[Finding]:
     if survey.record is None:
         return
-    homes = {session.key: printable(session.files[0][1]) for session in survey.sessions if session.files}
-    for key, _, code, message, path, line, count in damages(survey.record):
+    homes = {session.key: session.home for session in survey.sessions}
+    for key, _, code, message, path, line, count in load_losses(survey.record):
         where = path if line is None else f"{path}:{line}"
         more = f", and {count - 1} more" if count > 1 else ""
         text = f"{where}: {message} [{code}]{more}"
-        fix = command("retold", "show", key)
+        fix = format_command("retold", "show", key)
         yield Finding("damaged-file", "note", text, homes.get(key), key, fix=fix)
     unspoken = {session.key for session in survey.sessions if not session.is_spoken}
-    for key, _, summary in summaries(survey.record):
+    for key, _, summary in load_readable_summaries(survey.record):
         opaque = json.loads(summary).get("coverage", {}).get("opaque", 0)
         if opaque and key not in unspoken:
             text = f"{opaque} record{'s' if opaque > 1 else ''} of an unknown kind, kept as they are"
-            fix = command("retold", "show", key, "--json")
+            fix = format_command("retold", "show", key, "--json")
             yield Finding("unknown-records", "note", text, homes.get(key), key, fix=fix)
 
 
 _AT_ONCE = datetime.min.replace(tzinfo=UTC)
 
 
-class _Doomed(msgspec.Struct, frozen=True):
-    """A session that goes, as the first of its files says it."""
+class _EndangeredSession(msgspec.Struct, frozen=True):
+    """A session that its agent is going to delete, with the threat to the first of its files."""
 
     threat: Threat
     name: str
-    """What a person knows it by."""
+    """Its title, key or id."""
     key: str | None
     is_archived: bool
 
     @property
     def code(self) -> str:
-        """What it is told as."""
+        """The code of its finding."""
         match self.threat.reason:
             case "expired" | "too-many":
                 return "deletion"
@@ -166,35 +172,37 @@ class _Doomed(msgspec.Struct, frozen=True):
                 return other
 
 
-def deletions(survey: Survey) -> Iterator[Finding]:
-    """Yield the sessions that go soon, and those that may go whenever the agent starts."""
-    owners = survey.of_file()
-    for place in survey.places:
-        if place.is_own:
-            for doomed in _doomed(place, survey, owners):
-                if doomed.threat.at is None or doomed.threat.at <= survey.soon:
-                    yield _deletion_finding(doomed, place, survey)
+def check_deletions(survey: Survey) -> Iterator[Finding]:
+    """Yield the sessions that their agents delete soon, or at the next start."""
+    owners = survey.sessions_by_path()
+    for home in survey.homes:
+        if home.is_own:
+            for session in _endangered_sessions(home, survey, owners):
+                if session.threat.at is None or session.threat.at <= survey.soon:
+                    yield _deletion_finding(session, home, survey)
 
 
-def _doomed(place: SurveyedHome, survey: Survey, owners: Mapping[str, Archived]) -> Iterator[_Doomed]:
-    """Yield each session once, with what threatens it first; one file that is not archived is enough to lose something."""
-    first: dict[str, _Doomed] = {}
+def _endangered_sessions(
+    home: SurveyedHome, survey: Survey, owners: Mapping[str, ArchivedSession]
+) -> Iterator[_EndangeredSession]:
+    """Yield each session once, with its nearest threat; it counts as archived only if all of its threatened files are."""
+    first: dict[str, _EndangeredSession] = {}
     conversations = {
-        one.native_id: one for one in survey.sessions if one.agent == place.agent.NAME and one.is_main
+        one.native_id: one for one in survey.sessions if one.agent == home.agent.NAME and one.is_main
     }
-    for threat in place.agent.retention(place.home):
+    for threat in home.agent.find_threats(home.agent_home):
         path = str(threat.source.path)
-        answer = place.files.get(path)
-        is_archived = survey.is_archived(path, answer)
-        if (survey.is_known(path, answer) and not is_archived) or _is_nothing(threat, answer):
-            continue  # left out because it was told to be, or because there is no conversation in it
-        if (known_as := owners.get(path)) is not None and not known_as.is_spoken:
+        fingerprint = home.files.get(path)
+        is_archived = survey.is_archived(path, fingerprint)
+        if (survey.is_known(path, fingerprint) and not is_archived) or _has_no_content(threat, fingerprint):
+            continue  # excluded from the archive, or without a conversation
+        if (archived := owners.get(path)) is not None and not archived.is_spoken:
             continue
-        # Subagents, and files that are new, are told with their conversation.
-        owner = conversations.get(threat.native_id) or known_as
-        name = owner.key if owner else threat.native_id or threat.source.shown
-        shown = owner.name if owner else name
-        found = _Doomed(threat, shown, owner.key if owner else None, is_archived)
+        # Subagents and new files belong to the finding of their conversation.
+        owner = conversations.get(threat.native_id) or archived
+        name = owner.key if owner else threat.native_id or threat.source.display_path
+        title = owner.name if owner else name
+        found = _EndangeredSession(threat, title, owner.key if owner else None, is_archived)
         known = first.setdefault(name, found)
         if known is not found:
             nearest = min(known, found, key=lambda one: one.threat.at or _AT_ONCE)
@@ -203,24 +211,24 @@ def _doomed(place: SurveyedHome, survey: Survey, owners: Mapping[str, Archived])
     yield from first.values()
 
 
-def _is_nothing(threat: Threat, answer: str | None) -> bool:
-    """Tell whether a file says nothing: the loss of a ghost, or of an empty file, is none."""
-    return (threat.reason == "empty" and threat.beside is None) or (answer or "0 ").startswith("0 ")
+def _has_no_content(threat: Threat, fingerprint: str | None) -> bool:
+    """Return whether a file holds nothing that could be lost: a ghost, or an empty file."""
+    return (threat.reason == "empty" and threat.cause is None) or (fingerprint or "0 ").startswith("0 ")
 
 
-def _deletion_finding(doomed: _Doomed, place: SurveyedHome, survey: Survey) -> Finding:
-    threat = doomed.threat
+def _deletion_finding(session: _EndangeredSession, home: SurveyedHome, survey: Survey) -> Finding:
+    threat = session.threat
     is_due = threat.at is None or threat.at <= survey.now
-    when = "goes at the next start" if is_due or threat.at is None else f"goes on {day(threat.at)}"
-    kept = "it is archived" if doomed.is_archived else "it is NOT archived"
+    when = "goes at the next start" if is_due or threat.at is None else f"goes on {format_day(threat.at)}"
+    kept = "it is archived" if session.is_archived else "it is NOT archived"
     return Finding(
-        doomed.code,
-        _severity(doomed),
-        f"“{doomed.name}” {when}{_WHY.get(doomed.code, '')}; {kept}",
-        place.shown,
-        doomed.key or threat.native_id,
+        session.code,
+        _severity(session),
+        f"“{session.name}” {when}{_WHY.get(session.code, '')}; {kept}",
+        home.display_path,
+        session.key or threat.native_id,
         threat.at,
-        _fix(doomed, place),
+        _fix(session, home),
     )
 
 
@@ -232,52 +240,52 @@ _WHY = {
 }
 
 
-def _severity(doomed: _Doomed) -> Severity:
-    if not doomed.is_archived:
+def _severity(session: _EndangeredSession) -> Severity:
+    if not session.is_archived:
         return "loss"
-    return "warning" if doomed.code in ("ghost-twin", "subagent-sibling") else "note"
+    return "warning" if session.code in ("ghost-twin", "subagent-sibling") else "note"
 
 
-def _fix(doomed: _Doomed, place: SurveyedHome) -> str | None:
-    """Return what helps; nothing has to be done about what is archived where the agent itself sees to that."""
-    if not doomed.is_archived:
+def _fix(session: _EndangeredSession, home: SurveyedHome) -> str | None:
+    """Return the command that helps; None for an archived session whose agent has the hook."""
+    if not session.is_archived:
         return SYNC
-    if not place.is_kept:
-        return KEEP  # which removes ghosts as well
-    is_ghosts = doomed.code == "ghost-twin" and doomed.key is not None
-    return command("retold", "resume", str(doomed.key), "--run") if is_ghosts else None
+    if not home.has_hook:
+        return KEEP  # it removes ghosts as well
+    is_ghosts = session.code == "ghost-twin" and session.key is not None
+    return format_command("retold", "resume", str(session.key), "--run") if is_ghosts else None
 
 
 DAY = 86_400
-ROOM = 500_000_000
-"""Bytes that should be free: a sync of a long session takes more than the session."""
+LEAST_SPACE = 500_000_000
+"""Bytes that should be free: the sync of a long session takes more than its size."""
 
 
-def health(survey: Survey) -> Iterator[Finding]:
-    """Yield what is wrong with retold's own folder."""
-    if survey.trouble is not None:
-        yield Finding("broken-config", "warning", survey.trouble)
+def check_health(survey: Survey) -> Iterator[Finding]:
+    """Yield faults of the configuration, the archive and its folder."""
+    if survey.config_error is not None:
+        yield Finding("broken-config", "warning", survey.config_error)
     for label, home in survey.config.homes.items():
         if not os.path.isdir(home):
-            fix = command("retold", "sync", "--home", f"{label}={home}")
+            fix = format_command("retold", "sync", "--home", f"{label}={home}")
             yield Finding(
                 "missing-home", "warning", f"the home “{label}” is not there: {home}", home, fix=fix
             )
-    yield from map(_damage, survey.faults)
-    if survey.stopped is not None:
-        yield Finding("archive-unusable", "loss", survey.stopped)
+    yield from map(_damage_finding, survey.faults)
+    if survey.archive_error is not None:
+        yield Finding("archive-unusable", "loss", survey.archive_error)
     elif survey.record is None:
-        why = "the archive is empty" if is_emptied(survey.folder) else "there is no archive yet"
+        why = "the archive is empty" if is_archive_empty(survey.folder) else "there is no archive yet"
         yield Finding("no-archive", "warning", f"{why}: nothing is kept", fix=SYNC)
     else:
-        yield from _record(survey.record, survey)
-    yield from _folder(survey.folder)
+        yield from _archive_state(survey.record, survey)
+    yield from _folder_state(survey.folder)
 
 
-def _record(record: Store, survey: Survey) -> Iterator[Finding]:
+def _archive_state(record: Store, survey: Survey) -> Iterator[Finding]:
     generation = record.fact("generation")
-    # Where nobody may write, SQLite cannot look into an index that was left in the middle of things.
-    if os.access(survey.folder, os.W_OK) and not is_in_step(survey.folder, record.id, generation):
+    # In a read-only folder SQLite cannot open an index that was not closed properly.
+    if os.access(survey.folder, os.W_OK) and not is_index_current(survey.folder, record.id, generation):
         text = "the text index is not in step with the archive: a search may miss something"
         yield Finding("index-behind", "warning", text, fix=REINDEX)
     synced_at = record.fact("synced_at")
@@ -291,110 +299,103 @@ def _record(record: Store, survey: Survey) -> Iterator[Finding]:
         yield Finding("archive-stale", "note", text, fix=SYNC)
 
 
-def _damage(fault: Fault) -> Finding:
-    """Return a fault of the archive with what is still there of the session that it concerns."""
-    kept = fault.original
-    if kept is None and fault.session is None:
+def _damage_finding(fault: Fault) -> Finding:
+    """Return the finding for a fault of the archive, with the parts of its session that still exist."""
+    original = fault.original
+    if original is None and fault.session is None:
         return Finding("archive-damaged", "loss", fault.text)
-    if kept is None:
+    if original is None:
         text = f"{fault.session}: {fault.text}; its original files are still there"
         return Finding("archive-damaged", "loss", text, None, fault.session, fix=REINDEX)
-    others = kept.other_originals
+    others = original.other_originals
     left = [
         *(["its rows and the words in the index"] if fault.session is not None else []),
         *([f"{others:,} other original file{'' if others == 1 else 's'}"] if others else []),
-        *(["the agent's own file"] if kept.is_live else []),
+        *(["the agent's own file"] if original.is_live else []),
     ]
-    told = (
-        f"{fault.text} in the original of {printable(kept.path)}; still there: {', '.join(left) or 'nothing'}"
-    )
-    text = told if fault.session is None else f"{fault.session}: {told}"
-    return Finding("archive-damaged", "loss", text, printable(kept.home), fault.session)
+    detail = f"{fault.text} in the original of {printable_path(original.path)}; still there: {', '.join(left) or 'nothing'}"
+    text = detail if fault.session is None else f"{fault.session}: {detail}"
+    return Finding("archive-damaged", "loss", text, printable_path(original.home), fault.session)
 
 
-def _folder(folder: str) -> Iterator[Finding]:
-    # On Windows the mode says nothing of who may read.
-    paths = own_files(folder) if sys.platform != "win32" else ()
+def _folder_state(folder: str) -> Iterator[Finding]:
+    # On Windows the mode does not say who may read.
+    paths = find_archive_files(folder) if sys.platform != "win32" else ()
     open_ones = [path for path in paths if os.stat(path).st_mode & (stat.S_IRWXG | stat.S_IRWXO)]
     if open_ones:
-        fix = command("chmod", "-R", "go-rwx", folder)
-        yield Finding("open-to-others", "warning", f"others may look into {printable(open_ones[0])}", fix=fix)
-    if os.path.isdir(folder) and (free := shutil.disk_usage(folder).free) < ROOM:
-        yield Finding(
-            "little-space", "warning", f"only {free / 1e6:,.0f} MB are free for the archive in {folder}"
-        )
+        fix = format_command("chmod", "-R", "go-rwx", folder)
+        text = f"others may look into {printable_path(open_ones[0])}"
+        yield Finding("open-to-others", "warning", text, fix=fix)
+    if os.path.isdir(folder) and (free := shutil.disk_usage(folder).free) < LEAST_SPACE:
+        text = f"only {free / 1e6:,.0f} MB are free for the archive in {folder}"
+        yield Finding("little-space", "warning", text)
 
 
-def lost(survey: Survey) -> Iterator[Finding]:
-    """Yield the sessions that the archive has and their agent has not, and what is left of those that nobody has."""
-    there = {path for place in survey.places for path in place.files}
-    homes = {str(place.home.path) for place in survey.places}
+def check_lost(survey: Survey) -> Iterator[Finding]:
+    """Yield the sessions that only the archive has, and those of which only prompts or a subagent are left."""
+    there = {path for home in survey.homes for path in home.files}
+    homes = {str(home.agent_home.path) for home in survey.homes}
     for session in survey.sessions:
         if session.kind == "prompts-only":
-            yield _told(session, "prompts-only", f"only prompts are left of “{session.name}”", "show")
+            text = f"only prompts are left of “{session.name}”"
+            yield _session_finding(session, "prompts-only", text, "show")
         elif session.is_main and _is_gone(session, there, homes):
-            yield _told(
-                session, "lost", f"“{session.name}” is gone from the home; the archive has it", "restore"
-            )
+            text = f"“{session.name}” is gone from the home; the archive has it"
+            yield _session_finding(session, "lost", text, "restore")
     if survey.record is not None:
-        for key, _, title in lone_subagents(survey.record):
+        for key, _, title in load_lone_subagents(survey.record):
             text = f"a subagent, “{title or key}”, is left of a session that is gone"
-            yield Finding("lone-subagent", "note", text, None, key, fix=command("retold", "show", key))
+            yield Finding("lone-subagent", "note", text, None, key, fix=format_command("retold", "show", key))
 
 
-def _is_gone(session: Archived, there: set[str], homes: set[str]) -> bool:
-    """Tell whether none of the files is there, in a home that is looked at: one that is away has lost nothing."""
-    return any(home in homes for _, home in session.files) and not any(
-        path in there for path, _ in session.files
-    )
+def _is_gone(session: ArchivedSession, there: set[str], homes: set[str]) -> bool:
+    """Return whether all files are gone from an existing home: a home that is not mounted has lost nothing."""
+    is_any_there = any(path in there for path, _ in session.files)
+    return not is_any_there and any(home in homes for _, home in session.files)
 
 
-def _told(session: Archived, code: str, text: str, verb: str) -> Finding:
-    home = printable(session.files[0][1]) if session.files else None
-    return Finding(code, "note", text, home, session.key, fix=command("retold", verb, session.key))
+def _session_finding(session: ArchivedSession, code: str, text: str, verb: str) -> Finding:
+    fix = format_command("retold", verb, session.key)
+    return Finding(code, "note", text, session.home, session.key, fix=fix)
 
 
-def remains(survey: Survey) -> Iterator[Finding]:
-    """Yield prompts and outputs of sessions that are neither there nor in the archive, and data that is not read."""
+def check_remains(survey: Survey) -> Iterator[Finding]:
+    """Yield prompts and outputs of sessions that are in no home and not in the archive, and data that is not read."""
     known = {session.native_id for session in survey.sessions}
-    for place in survey.places:
-        for found in place.agent.remains(place.home):
+    for home in survey.homes:
+        for found in home.agent.find_leftovers(home.agent_home):
             if found.native_id is None or found.native_id not in known:
-                yield _remains_finding(found, place)
+                yield _remains_finding(found, home)
 
 
-def _remains_finding(found: Remains, place: SurveyedHome) -> Finding:
-    path = printable(found.path)
+def _remains_finding(found: Leftover, home: SurveyedHome) -> Finding:
+    path, end = printable_path(found.path), "" if found.count == 1 else "s"
     match found.kind:
         case "prompts":
-            code, text = "prompts-only", f"{_counted(found.count, 'prompt')} of a lost session in {path}"
+            code, text = "prompts-only", f"{found.count} prompt{end} of a lost session in {path}"
         case "outputs":
-            code, text = "lone-outputs", f"{_counted(found.count, 'tool output')} of a lost session in {path}"
+            code, text = "lone-outputs", f"{found.count} tool output{end} of a lost session in {path}"
         case _:
             code, text = "unread-data", f"{path} is not read yet"
-    return Finding(code, "note", text, place.shown, found.native_id)
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    return Finding(code, "note", text, home.display_path, found.native_id)
 
 
 _ORDER = ("loss", "warning", "note")
-_PARTS = (deletions, health, coverage, lost, remains)
+_CHECKS = (check_deletions, check_health, check_coverage, check_lost, check_remains)
 
 
-def checkup(survey: Survey) -> Iterator[Finding]:
+def run_checks(survey: Survey) -> Iterator[Finding]:
     """Yield every finding, the worst first."""
-    found = [finding for part in _PARTS for finding in _of(part, survey)]
+    found = [finding for check in _CHECKS for finding in _guard(check, survey)]
     yield from sorted(found, key=lambda one: _ORDER.index(one.severity))
 
 
-def _of(part: Callable[[Survey], Iterator[Finding]], survey: Survey) -> Iterator[Finding]:
-    """Yield what one part finds; where a damaged archive stops it, that is the finding."""
+def _guard(check: Callable[[Survey], Iterator[Finding]], survey: Survey) -> Iterator[Finding]:
+    """Yield the findings of one check; if a damaged archive stops it, a finding about that."""
     try:
-        yield from part(survey)
+        yield from check(survey)
     except Exception as error:
-        told = str(error) if isinstance(error, RetoldError) else damage(survey.folder)
-        if told is None:
+        damage = str(error) if isinstance(error, RetoldError) else find_damage(survey.folder)
+        if damage is None:
             raise
-        yield Finding("archive-damaged", "loss", told)
+        yield Finding("archive-damaged", "loss", damage)

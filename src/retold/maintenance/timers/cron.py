@@ -1,4 +1,4 @@
-"""Lines in a crontab, between two marks."""
+"""The cron timer: lines in the crontab, between two marks."""
 
 import shlex
 from collections.abc import Sequence
@@ -14,21 +14,21 @@ _NONE = "no crontab"
 
 
 def is_usable(machine: Machine) -> bool:
-    """Tell whether there is a crontab that may be read."""
+    """Return whether the crontab can be read."""
     return machine.platform != "win32" and _table(machine) is not None
 
 
-def is_there(machine: Machine) -> bool:
-    """Tell whether our lines are in it."""
+def is_installed(machine: Machine) -> bool:
+    """Return whether our lines are in the crontab."""
     table = _table(machine)
     return table is not None and without_lines(table) != table
 
 
-is_on = is_there
+is_enabled = is_installed
 
 
 def changes(machine: Machine, words: Sequence[str] | None) -> list[FileChangePlan]:
-    """Return the crontab as it is and as it is to be."""
+    """Return the change of the crontab."""
     table = _table(machine) or ""
     after = without_lines(table) if words is None else with_lines(table, words)
     return [
@@ -37,33 +37,30 @@ def changes(machine: Machine, words: Sequence[str] | None) -> list[FileChangePla
 
 
 def install(machine: Machine, changes: Sequence[FileChangePlan]) -> list[str]:
-    """Hand cron the new table; one without a line is removed."""
+    """Install the new crontab; remove it if it is empty."""
     for change in changes:
-        ran = (
-            machine.run("crontab", "-r")
-            if change.after is None
-            else machine.run("crontab", "-", told=change.after)
-        )
+        has_lines = change.after is not None
+        ran = machine.run("crontab", "-" if has_lines else "-r", stdin=change.after or b"")
         if ran.code:
-            raise RetoldError(ran.why)
+            raise RetoldError(ran.error)
     return []
 
 
 def remove(machine: Machine, changes: Sequence[FileChangePlan]) -> None:
-    """Do the same."""
+    """Install the crontab without our lines."""
     install(machine, changes)
 
 
 def with_lines(table: str, words: Sequence[str]) -> str:
-    """Return a table with our lines at its end, and nowhere else."""
+    """Return a crontab with our lines at its end, and nowhere else."""
     table = without_lines(table)
     line = shlex.join(words).replace("%", "\\%")  # a bare one ends the command
-    told = f"{BEGIN}\n*/{MINUTES} * * * * {line} >/dev/null 2>&1\n{END}\n"
-    return f"{table}{'' if not table or table.endswith(chr(10)) else chr(10)}{told}"
+    lines = f"{BEGIN}\n*/{MINUTES} * * * * {line} >/dev/null 2>&1\n{END}\n"
+    return f"{table}{'' if not table or table.endswith(chr(10)) else chr(10)}{lines}"
 
 
 def without_lines(table: str) -> str:
-    """Return a table without our lines; all else as it stands."""
+    """Return a crontab without our lines, and otherwise unchanged."""
     kept, is_ours = [], False
     lines = table.splitlines(keepends=True)
     for number, line in enumerate(lines):
@@ -77,8 +74,8 @@ def without_lines(table: str) -> str:
 
 
 def _table(machine: Machine) -> str | None:
-    """Return the crontab; an empty one where there is none, None where it cannot be read."""
+    """Return the crontab: empty if there is none, None if it cannot be read."""
     ran = machine.run("crontab", "-l")
     if ran.code:
-        return "" if ran.code < NOT_RUN and _NONE in ran.why else None
+        return "" if ran.code < NOT_RUN and _NONE in ran.error else None
     return ran.out.decode(errors="surrogateescape")

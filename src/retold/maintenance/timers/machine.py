@@ -1,4 +1,4 @@
-"""The machine as timers see it: its platform, its folders, and its programs."""
+"""The machine as timers see it: its platform, folders and programs; and the protocol of timers."""
 
 import os
 import shutil
@@ -10,78 +10,77 @@ import msgspec
 
 from retold.maintenance.file_changes import FileChangePlan
 
-PATIENCE = 30
+TIMEOUT = 30
 NOT_RUN = 126
-"""From this code on, a program was not there or could not be run."""
+"""The exit code of a program that does not exist or cannot be run."""
 MINUTES = 15
-"""How long it is from one sync to the next."""
+"""Minutes between two syncs."""
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """Where this runs, for whom."""
+    """The environment and the platform."""
 
     env: Mapping[str, str]
     platform: str
 
     @property
-    def user(self) -> str:
-        """The person's own folder."""
+    def user_folder(self) -> str:
+        """The user's home folder."""
         return self.env.get("HOME") or os.path.expanduser("~")
 
     def has(self, program: str) -> bool:
-        """Tell whether there is a program of this name."""
+        """Return whether a program is on PATH."""
         return shutil.which(program, path=self.env.get("PATH")) is not None
 
-    def run(self, *command: str, told: bytes = b"") -> "Ran":
-        """Run a program of the system's and return what it said."""
+    def run(self, *command: str, stdin: bytes = b"") -> "ProgramResult":
+        """Run a program and return its result."""
         program = shutil.which(command[0], path=self.env.get("PATH"))
         if program is None:
-            return Ran(NOT_RUN, b"", f"there is no {command[0]}")
+            return ProgramResult(NOT_RUN, b"", f"there is no {command[0]}")
         try:
             done = subprocess.run(  # noqa: S603 - programs of the system, and no shell
                 [program, *command[1:]],
                 env=dict(self.env),
-                input=told,
+                input=stdin,
                 capture_output=True,
-                timeout=PATIENCE,
+                timeout=TIMEOUT,
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            return Ran(NOT_RUN, b"", str(error))
-        said = (done.stderr or done.stdout).decode(errors="replace").strip()
-        return Ran(
-            done.returncode, done.stdout, f"{command[0]}: {said.splitlines()[0] if said else 'failed'}"
-        )
+            return ProgramResult(NOT_RUN, b"", str(error))
+        message = (done.stderr or done.stdout).decode(errors="replace").strip()
+        line = message.splitlines()[0] if message else "failed"
+        return ProgramResult(done.returncode, done.stdout, f"{command[0]}: {line}")
 
 
-class Ran(msgspec.Struct, frozen=True):
-    """What came of a program."""
+class ProgramResult(msgspec.Struct, frozen=True):
+    """The exit code and the output of a program."""
 
     code: int
     out: bytes
-    why: str
-    """In one line, if it failed."""
+    error: str
+    """One line, for a program that failed."""
 
 
 class Timer(Protocol):
-    """A kind of timer is a module with these functions."""
+    """The functions of a module for a kind of timer."""
 
     NAME: str
 
     def is_usable(self, machine: Machine) -> bool:
-        """Tell whether the machine has it, and lets us use it."""
+        """Return whether the machine has this kind of timer and lets us use it."""
 
-    def is_there(self, machine: Machine) -> bool:
-        """Tell whether anything of ours is in it, running or not."""
+    def is_installed(self, machine: Machine) -> bool:
+        """Return whether any part of our timer is installed, running or not."""
 
-    def is_on(self, machine: Machine) -> bool:
-        """Tell whether it will call retold."""
+    def is_enabled(self, machine: Machine) -> bool:
+        """Return whether the timer is going to call retold."""
 
     def changes(self, machine: Machine, words: Sequence[str] | None) -> list[FileChangePlan]:
-        """What has to be written so that it calls retold with these words; without any, what has to be removed."""
+        """Return the changes after which the timer runs this command; for None, those that remove it."""
 
     def install(self, machine: Machine, changes: Sequence[FileChangePlan]) -> list[str]:
-        """Make the changes and switch it on; return the folders made. Raises Stopped, with all as it was."""
+        """Make the changes and enable the timer, or raise RetoldError and change nothing; return the created folders."""
 
     def remove(self, machine: Machine, changes: Sequence[FileChangePlan]) -> None:
-        """Switch it off and make the changes; raises Stopped."""
+        """Disable the timer and make the changes; raise RetoldError."""

@@ -1,11 +1,11 @@
-"""A timer of systemd, for one user."""
+"""The systemd timer: two units of the user."""
 
 import contextlib
 import os
 from collections.abc import Sequence
 
 from retold.archive.database import RetoldError
-from retold.maintenance.file_changes import FileChangePlan, carry_out, content, remove_folders
+from retold.maintenance.file_changes import FileChangePlan, apply_changes, read_content, remove_folders
 from retold.maintenance.timers.machine import MINUTES, Machine
 
 NAME = "systemd user timer"
@@ -34,72 +34,72 @@ WantedBy=timers.target
 
 
 def is_usable(machine: Machine) -> bool:
-    """Tell whether there is a systemd for this user: in a container there often is none."""
+    """Return whether systemd runs for this user: in a container it often does not."""
     return machine.platform == "linux" and machine.run("systemctl", "--user", "show-environment").code == 0
 
 
-def is_there(machine: Machine) -> bool:
-    """Tell whether one of our files is there."""
+def is_installed(machine: Machine) -> bool:
+    """Return whether one of our files exists."""
     return any(os.path.lexists(path) for path in (*_paths(machine), _link(machine)))
 
 
-def is_on(machine: Machine) -> bool:
-    """Tell whether the timer is enabled."""
-    return is_there(machine) and _systemctl(machine, "is-enabled", f"{UNIT}.timer") is None
+def is_enabled(machine: Machine) -> bool:
+    """Return whether the timer is enabled."""
+    return is_installed(machine) and _systemctl(machine, "is-enabled", f"{UNIT}.timer") is None
 
 
 def changes(machine: Machine, words: Sequence[str] | None) -> list[FileChangePlan]:
-    """Return the two units."""
-    service = None if words is None else _SERVICE.format(line=" ".join(map(quoted, words))).encode()
+    """Return the changes of the two units."""
+    service = None if words is None else _SERVICE.format(line=" ".join(map(quote, words))).encode()
     timer = None if words is None else _TIMER.encode()
     return [
-        FileChangePlan(path, content(path), after)
+        FileChangePlan(path, read_content(path), after)
         for path, after in zip(_paths(machine), (service, timer), strict=True)
     ]
 
 
 def install(machine: Machine, changes: Sequence[FileChangePlan]) -> list[str]:
-    """Write the units and switch the timer on."""
-    folders = carry_out(changes)
+    """Write the units and enable the timer."""
+    folders = apply_changes(changes)
     why = _systemctl(machine, "daemon-reload") or _systemctl(machine, "enable", "--now", f"{UNIT}.timer")
     if why is None:
         return folders
-    carry_out([FileChangePlan(change.path, change.after, change.before) for change in changes])
+    apply_changes([FileChangePlan(change.path, change.after, change.before) for change in changes])
     remove_folders(folders)
     _systemctl(machine, "daemon-reload")
     raise RetoldError(why)
 
 
 def remove(machine: Machine, changes: Sequence[FileChangePlan]) -> None:
-    """Switch the timer off and remove the units; what systemd cannot be asked to remove goes all the same."""
+    """Disable the timer and remove the units, even if systemd cannot be reached."""
     _systemctl(machine, "disable", "--now", f"{UNIT}.timer")
-    carry_out(changes)
+    apply_changes(changes)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(_link(machine))
     remove_folders([os.path.dirname(_link(machine))])
     _systemctl(machine, "daemon-reload")
 
 
-def quoted(word: str) -> str:
-    """Return a word as systemd reads it in a command line."""
-    told = (
+def quote(word: str) -> str:
+    """Return a word quoted for a command line in a unit of systemd."""
+    escaped = (
         word.replace("\\", "\\\\")
         .replace('"', '\\"')
         .replace("%", "%%")
         .replace("$", "$$")
         .replace("\n", "\\n")
     )
-    return f'"{told}"'
+    return f'"{escaped}"'
 
 
 def _systemctl(machine: Machine, *words: str) -> str | None:
-    """Ask systemd for something; return why it was not done."""
+    """Run systemctl for the user; return its error, or None."""
     ran = machine.run("systemctl", "--user", *words)
-    return None if ran.code == 0 else ran.why
+    return None if ran.code == 0 else ran.error
 
 
 def _folder(machine: Machine) -> str:
-    config = machine.env.get("XDG_CONFIG_HOME") or os.path.join(machine.user, ".config")
+    config = machine.env.get("XDG_CONFIG_HOME") or os.path.join(machine.user_folder, ".config")
     return os.path.join(config, "systemd", "user")
 
 
@@ -109,5 +109,5 @@ def _paths(machine: Machine) -> tuple[str, str]:
 
 
 def _link(machine: Machine) -> str:
-    """Return what `enable` makes."""
+    """Return the link that `systemctl enable` makes."""
     return os.path.join(_folder(machine), "timers.target.wants", f"{UNIT}.timer")

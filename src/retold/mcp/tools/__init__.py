@@ -1,4 +1,4 @@
-"""The tools, in the order in which agents are told of them."""
+"""The tools, in the order in which agents get them."""
 
 from retold.mcp.tools.file_history import FILE_HISTORY
 from retold.mcp.tools.find_decisions import FIND_DECISIONS

@@ -1,4 +1,4 @@
-"""`file_history`: what was done to a file."""
+"""`file_history`: the sessions that changed a file, with their edits."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Annotated
 import msgspec
 
 from retold.mcp.reply import Passage
-from retold.mcp.tool import Filtered, Tool, ToolContext, narrowed
+from retold.mcp.tool import Filtered, Tool, ToolContext, session_conditions
 
 
 class Arguments(Filtered, frozen=True, kw_only=True):
-    """Which file, and when."""
+    """The file and the filters."""
 
     path: Annotated[
         str,
@@ -24,10 +24,10 @@ class Arguments(Filtered, frozen=True, kw_only=True):
     ]
 
 
-def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
-    from retold.mcp.passages import changes
+def _answer(context: ToolContext, arguments: Arguments) -> Iterator[Passage]:
+    from retold.mcp.passages import file_passages
 
-    return changes(asking, arguments.path, narrowed(asking, arguments))
+    return file_passages(context, arguments.path, session_conditions(context, arguments))
 
 
 FILE_HISTORY = Tool(
@@ -38,6 +38,6 @@ FILE_HISTORY = Tool(
     " read_session with the key and the turn tells what led to an edit.",
     arguments=Arguments,
     answer=_answer,
-    nothing="No conversation within reach changed such a file. Give the end of its path only, or look for its name with"
+    empty_text="No conversation within reach changed such a file. Give the end of its path only, or look for its name with"
     " search_history.",
 )

@@ -1,4 +1,4 @@
-"""`find_decisions`: what was decided about something."""
+"""`find_decisions`: decisions about a subject."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from typing import Annotated
 
 import msgspec
 
-from retold.mcp.passages import place_lines, turn_words
+from retold.mcp.passages import format_places, turn_label
 from retold.mcp.reply import Passage
-from retold.mcp.tool import Filtered, Tool, ToolContext, narrowed
+from retold.mcp.tool import Filtered, Tool, ToolContext, session_conditions
 
-TYPE_CHECKING = False  # what reads sessions is imported when it is asked for
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from retold.insights.decisions import Decision
     from retold.insights.past_answers import PastAnswer
     from retold.search.pages import SessionSummary
 
 
 class Arguments(Filtered, frozen=True, kw_only=True):
-    """What it is about."""
+    """The subject and the filters."""
 
     about: Annotated[
         str,
@@ -27,23 +26,20 @@ class Arguments(Filtered, frozen=True, kw_only=True):
     ]
 
 
-def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
-    from retold.insights.past_answers import PastQuestion, decided
-    from retold.mcp.passages import passages
+def _answer(context: ToolContext, arguments: Arguments) -> Iterator[Passage]:
+    from retold.insights.past_answers import PastQuestion, find_decisions
+    from retold.mcp.passages import answer_passages
 
-    question = PastQuestion(arguments.about, narrowed(asking, arguments), asking.clean)
-    return passages(asking, decided(asking.record, question, asking.first), _lines)
+    question = PastQuestion(arguments.about, session_conditions(context, arguments), context.redact)
+    return answer_passages(context, find_decisions(context.store, question, context.first_passage), _lines)
 
 
-def _lines(asking: ToolContext, found: PastAnswer, card: SessionSummary) -> Iterator[str]:
-    """Yield what was decided; where that was not said in so many words, where it was spoken of."""
-    yield from map(_line, found.decisions)
+def _lines(context: ToolContext, found: PastAnswer, card: SessionSummary) -> Iterator[str]:
+    """Yield the decisions; if there are none, the places where the subject is mentioned."""
+    for one in found.decisions:
+        yield f"{turn_label(one.place)}, decided by {one.by} ({one.source}): {one.text}"
     if not found.decisions:
-        yield from (f"spoken of, {line}" for line in place_lines(asking, card.key, found.holding))
-
-
-def _line(decision: Decision) -> str:
-    return f"{turn_words(decision.place)}, decided by {decision.by} ({decision.source}): {decision.text}"
+        yield from (f"spoken of, {line}" for line in format_places(context, card.key, found.result))
 
 
 FIND_DECISIONS = Tool(
@@ -54,5 +50,5 @@ FIND_DECISIONS = Tool(
     " told where the subject was spoken of. A later decision may have replaced an earlier one: look at the dates.",
     arguments=Arguments,
     answer=_answer,
-    nothing="Nothing was said about it in past conversations.",
+    empty_text="Nothing was said about it in past conversations.",
 )

@@ -1,4 +1,4 @@
-"""`find_fix`: how something was solved before."""
+"""`find_fix`: past solutions of a problem."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Annotated
 
 import msgspec
 
-from retold.mcp.passages import place_lines, turn_words
+from retold.mcp.passages import format_places, turn_label
 from retold.mcp.reply import Passage
-from retold.mcp.tool import Filtered, Tool, ToolContext, narrowed
-from retold.projects.matching import in_project
+from retold.mcp.tool import Filtered, Tool, ToolContext, session_conditions
+from retold.projects.matching import path_in_project
 
-TYPE_CHECKING = False  # what reads sessions is imported when it is asked for
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from retold.insights.failures import CallFailure, Fix
     from retold.insights.past_answers import PastAnswer
@@ -23,7 +23,7 @@ _FILES = 6
 
 
 class Arguments(Filtered, frozen=True, kw_only=True):
-    """What went wrong."""
+    """The problem and the filters."""
 
     problem: Annotated[
         str,
@@ -35,35 +35,36 @@ class Arguments(Filtered, frozen=True, kw_only=True):
     ]
 
 
-def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
-    from retold.insights.past_answers import PastQuestion, fixes
-    from retold.mcp.passages import passages
+def _answer(context: ToolContext, arguments: Arguments) -> Iterator[Passage]:
+    from retold.insights.past_answers import PastQuestion, find_fixes
+    from retold.mcp.passages import answer_passages
 
-    question = PastQuestion(arguments.problem, narrowed(asking, arguments), asking.clean)
-    return passages(asking, fixes(asking.record, question, asking.first), _lines)
+    question = PastQuestion(arguments.problem, session_conditions(context, arguments), context.redact)
+    return answer_passages(context, find_fixes(context.store, question, context.first_passage), _lines)
 
 
-def _lines(asking: ToolContext, found: PastAnswer, card: SessionSummary) -> Iterator[str]:
-    """Yield where the words stand, what failed there, and what mended it."""
-    yield from place_lines(asking, card.key, found.holding)
+def _lines(context: ToolContext, found: PastAnswer, card: SessionSummary) -> Iterator[str]:
+    """Yield the hits, the calls that failed there, and what fixed them."""
+    yield from format_places(context, card.key, found.result)
     for failure in found.failures:
-        yield _failed(failure)
+        yield _failure_line(failure)
         if failure.fix is not None:
-            yield _mended(failure.fix, card.root)
+            yield _fix_line(failure.fix, card.root)
 
 
-def _failed(failure: CallFailure) -> str:
+def _failure_line(failure: CallFailure) -> str:
     about = " ".join(word for word in (failure.tool, failure.target) if word)
     error = " / ".join(failure.error.split("\n"))
-    return f"{turn_words(failure.place)} failed: {_cut(about)}{f' -> {_cut(error)}' if error else ''}"
+    return f"{turn_label(failure.place)} failed: {_cut(about)}{f' -> {_cut(error)}' if error else ''}"
 
 
-def _mended(fix: Fix, root: str | None) -> str:
-    files = ", ".join(in_project(path, root) for path in fix.files[:_FILES])
-    done = [f"changed {files}" if files else "", f"ran {'; '.join(fix.commands[:2])}" if fix.commands else ""]
-    told = ", ".join(one for one in done if one)
+def _fix_line(fix: Fix, root: str | None) -> str:
+    files = ", ".join(path_in_project(path, root) for path in fix.files[:_FILES])
+    commands = "; ".join(fix.commands[:2])
+    done = [f"changed {files}" if files else "", f"ran {commands}" if commands else ""]
+    deeds = ", ".join(one for one in done if one)
     words = fix.after or fix.before
-    return f"{turn_words(fix.place)} worked again{f' after it {_cut(told)}' if told else ''}{f': {_cut(words)}' if words else ''}"
+    return f"{turn_label(fix.place)} worked again{f' after it {_cut(deeds)}' if deeds else ''}{f': {_cut(words)}' if words else ''}"
 
 
 def _cut(text: str) -> str:
@@ -78,5 +79,5 @@ FIND_FIX = Tool(
     " which files were changed and when it worked again. Ask this before you debug something that may have been there before.",
     arguments=Arguments,
     answer=_answer,
-    nothing="Nothing like it was found in past conversations.",
+    empty_text="Nothing like it was found in past conversations.",
 )

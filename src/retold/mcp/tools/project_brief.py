@@ -1,38 +1,38 @@
-"""`project_brief`: what a project comes to."""
+"""`project_brief`: the brief of the sessions within scope."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from retold.archive.queries.conditions import register_functions
+from retold.archive.queries.listing import register_functions
 from retold.mcp.reply import Passage
-from retold.mcp.tool import Filtered, Tool, ToolContext, narrowed
-from retold.projects.matching import is_meant, last_name
+from retold.mcp.tool import Filtered, Tool, ToolContext, session_conditions
+from retold.projects.matching import folder_name, matches_project
 from retold.search.filters import Filters
 
 _SHARE = 0.6
-"""Of the tokens that there are: a page counts four bytes for one, an answer three, and marks each line."""
+"""Share of the budget: the brief counts four bytes as a token, a reply three, and it marks each line."""
 
 
 class Arguments(Filtered, frozen=True, kw_only=True):
-    """Of which conversations."""
+    """The filters."""
 
 
-def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
-    from retold.export.brief import brief
-    from retold.insights.digest import digest
+def _answer(context: ToolContext, arguments: Arguments) -> Iterator[Passage]:
+    from retold.export.brief import format_brief
+    from retold.insights.digest import load_digest
 
-    register_functions(asking.record.connection, is_meant)
-    wanted = Filters()
-    wanted.sessions += narrowed(asking, arguments)
-    found = digest(asking.record, wanted, reach=asking.reach.conditions())
-    if asking.first or not found.sessions:
+    register_functions(context.store.connection, matches_project)
+    filters = Filters()
+    filters.sessions += session_conditions(context, arguments)
+    digest = load_digest(context.store, filters, conditions=context.scope.conditions())
+    if context.first_passage or not digest.sessions:
         return
-    if asking.redactors is not None:
-        found = asking.redactors().redacted_value(found)
-    names = sorted({last_name(root) for root in found.roots})
-    page = brief(found, ", ".join(names) or "past work", int(arguments.budget * _SHARE), is_utc=True)
-    yield Passage("a digest of past conversations", page.rstrip("\n"), is_clean=True)
+    if context.make_redactor is not None:
+        digest = context.make_redactor().redact_value(digest)
+    names = sorted({folder_name(root) for root in digest.roots})
+    page = format_brief(digest, ", ".join(names) or "past work", int(arguments.budget * _SHARE), is_utc=True)
+    yield Passage("a digest of past conversations", page.rstrip("\n"), is_redacted=True)
 
 
 PROJECT_BRIEF = Tool(
@@ -43,5 +43,5 @@ PROJECT_BRIEF = Tool(
     " to get an overview, or before you write a retrospective or a hand-over.",
     arguments=Arguments,
     answer=_answer,
-    nothing="There are no such conversations within reach.",
+    empty_text="There are no such conversations within reach.",
 )

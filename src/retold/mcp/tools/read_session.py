@@ -1,4 +1,4 @@
-"""`read_session`: a conversation from its beginning to its end, or some turns of it."""
+"""`read_session`: the transcript of a session, whole or some turns of it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import msgspec
 
 from retold.mcp import tool
 from retold.mcp.passages import resolve_session
-from retold.mcp.reply import BadCursor, Passage
+from retold.mcp.reply import Passage, RequestError
 from retold.mcp.tool import Tool, ToolContext
-from retold.sessions.pages import turn_places
+from retold.sessions.slices import turn_starts
 
 
 class Arguments(tool.Arguments, frozen=True, kw_only=True):
-    """Which conversation, and what of it."""
+    """The session, the turns, and what to show of them."""
 
     session: Annotated[
         str,
@@ -38,23 +38,26 @@ class Arguments(tool.Arguments, frozen=True, kw_only=True):
     thoughts: Annotated[bool, msgspec.Meta(description="also what the model thought")] = False
 
 
-def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
-    from retold.export.load import Quoting
-    from retold.export.transcript import TranscriptOptions, plural
-    from retold.mcp.passages import told, top
+def _answer(context: ToolContext, arguments: Arguments) -> Iterator[Passage]:
+    from retold.export.load import RedactedSession
+    from retold.export.text.formatting import plural
+    from retold.export.transcript import TranscriptOptions
+    from retold.mcp.passages import entry_passages, heading_passage
 
-    card = resolve_session(asking, arguments.session)
-    begins = turn_places(asking.record, card.session, card.key)
+    card = resolve_session(context, arguments.session)
+    begins = turn_starts(context.store, card.session, card.key)
     if arguments.turn > len(begins):
-        raise BadCursor(f"the session has {plural(len(begins), 'turn')}: there is no turn {arguments.turn}")
-    quoting = Quoting(asking.record, card.key, asking.redactors)
-    if asking.first == 0:
-        yield from top(asking, quoting, len(begins))
+        raise RequestError(
+            f"the session has {plural(len(begins), 'turn')}: there is no turn {arguments.turn}"
+        )
+    redacted = RedactedSession(context.store, card.key, context.make_redactor)
+    if context.first_passage == 0:
+        yield from heading_passage(context, redacted, len(begins))
     last = arguments.turn - 1 + arguments.turns
     end = begins[last] if arguments.turns and last < len(begins) else None
-    wanted = TranscriptOptions(tools=arguments.tools, thoughts=arguments.thoughts)
-    first = begins[arguments.turn - 1] + max(asking.first - 1, 0)
-    yield from told(asking, quoting, begins, wanted, first, end)
+    options = TranscriptOptions(tools=arguments.tools, thoughts=arguments.thoughts)
+    first = begins[arguments.turn - 1] + max(context.first_passage - 1, 0)
+    yield from entry_passages(context, redacted, begins, options, first, end)
 
 
 READ_SESSION = Tool(
@@ -65,5 +68,5 @@ READ_SESSION = Tool(
     " came of it. Messages that were taken back are marked (rewound); a subagent has a key of its own.",
     arguments=Arguments,
     answer=_answer,
-    nothing="There is nothing more to read.",
+    empty_text="There is nothing more to read.",
 )

@@ -1,34 +1,34 @@
-"""`recent_work`: what was done last."""
+"""`recent_work`: the newest sessions, each in a few lines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from retold.archive.queries.conditions import register_functions
-from retold.mcp.passages import cleanly_cited
+from retold.archive.queries.listing import CONVERSATIONS, register_functions
+from retold.mcp.passages import cite_redacted
 from retold.mcp.reply import Passage
-from retold.mcp.tool import Filtered, Tool, ToolContext, narrowed
-from retold.projects.matching import is_meant
-from retold.search.pages import BASE, glances
+from retold.mcp.tool import Filtered, Tool, ToolContext, session_conditions
+from retold.projects.matching import matches_project
+from retold.search.pages import select_summaries
 
 _AT_ONCE = 10
-"""Conversations that are asked for at a time."""
+"""Sessions that are loaded at a time."""
 
 
 class Arguments(Filtered, frozen=True, kw_only=True):
-    """Of which conversations."""
+    """The filters."""
 
 
-def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
-    from retold.export.load import Quoting, worked
+def _answer(context: ToolContext, arguments: Arguments) -> Iterator[Passage]:
+    from retold.export.load import RedactedSession, work_summary
 
-    register_functions(asking.record.connection, is_meant)
-    conditions, place = [*BASE, *narrowed(asking, arguments)], asking.first
-    while cards := glances(asking.record, conditions, _AT_ONCE, place):
+    register_functions(context.store.connection, matches_project)
+    conditions, place = [*CONVERSATIONS, *session_conditions(context, arguments)], context.first_passage
+    while cards := select_summaries(context.store, conditions, _AT_ONCE, place):
         for card in cards:
-            quoting = Quoting(asking.record, card.key, asking.redactors)
-            lines = worked(asking.record, card, quoting)
-            yield Passage(cleanly_cited(card, quoting.text), "\n".join(lines), is_clean=True)
+            redacted = RedactedSession(context.store, card.key, context.make_redactor)
+            lines = work_summary(context.store, card, redacted)
+            yield Passage(cite_redacted(card, redacted.redact_text), "\n".join(lines), is_redacted=True)
         place += len(cards)
 
 
@@ -40,5 +40,5 @@ RECENT_WORK = Tool(
     " a time (since, until). read_session tells all of one.",
     arguments=Arguments,
     answer=_answer,
-    nothing="There are no such conversations within reach.",
+    empty_text="There are no such conversations within reach.",
 )

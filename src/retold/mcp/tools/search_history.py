@@ -1,4 +1,4 @@
-"""`search_history`: find what was said."""
+"""`search_history`: sessions that match a query."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from retold.archive.index.reader import kept_index
-from retold.mcp.passages import cited, is_untold, place_lines
-from retold.mcp.reply import BadCursor, Passage
-from retold.mcp.tool import Filtered, Tool, ToolContext, filtered, narrowed
-from retold.projects.matching import is_meant
+from retold.archive.index.reader import open_shared_index
+from retold.mcp.passages import cite, format_places, is_result_hidden
+from retold.mcp.reply import Passage, RequestError
+from retold.mcp.tool import Filtered, Tool, ToolContext, parse_filters, session_conditions
+from retold.projects.matching import matches_project
 from retold.search.engine import Search
 from retold.search.filters import Filters
-from retold.search.listing import unknown_names
-from retold.search.pages import held_rows, short_query
+from retold.search.listing import unknown_name_messages
+from retold.search.pages import load_result_rows, parse_limited
 from retold.search.query import SYNTAX, Query, QuerySyntaxError
-from retold.search.scan_job import BOUND, ResultItem, ScanJob, holding_of
+from retold.search.scan_job import TIME_LIMIT, ResultItem, ScanJob, to_result_item
 
 _MOST = 200
-"""Conversations that a search for letters or a pattern tells of, over all its pages."""
+"""Results of a search for letters or a pattern, over all its pages."""
 _FEW = 20
-"""Conversations that an answer tells of at most, or nearly so."""
+"""Results of a reply, about."""
 _EARLY = "The search stopped early: a filter, or mode `letters`, may find more."
 
 
 class Arguments(Filtered, frozen=True, kw_only=True):
-    """What is looked for, and where."""
+    """The query, its mode and the filters."""
 
     query: Annotated[
         str,
@@ -44,63 +44,65 @@ class Arguments(Filtered, frozen=True, kw_only=True):
     ] = "words"
 
 
-def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
+def _answer(context: ToolContext, arguments: Arguments) -> Iterator[Passage]:
     skipped, is_found = 0, False
-    for holding in _holdings(asking, arguments):
+    for holding in _holdings(context, arguments):
         if holding is None:
             skipped += 1
             continue
-        for row in held_rows(asking.record, [holding]):
-            lines = "\n".join(place_lines(asking, row.card.key, holding))
-            yield Passage(cited(row.card), lines, numbers=skipped + 1)
+        for row in load_result_rows(context.store, [holding]):
+            lines = "\n".join(format_places(context, row.summary.key, holding))
+            yield Passage(cite(row.summary), lines, step=skipped + 1)
             skipped, is_found = 0, True
-    if not is_found and asking.first == 0 and arguments.mode == "words":
-        _refuse_unknown(asking, arguments)
+    if not is_found and context.first_passage == 0 and arguments.mode == "words":
+        _refuse_unknown(context, arguments)
 
 
-def _refuse_unknown(asking: ToolContext, arguments: Arguments) -> None:
-    """Raise Refused for a name that no session within reach has; the message lists the names there are.
+def _refuse_unknown(context: ToolContext, arguments: Arguments) -> None:
+    """Raise RequestError for a name that no session within scope has; the message lists the known names.
 
-    Of a project nothing is said: whether there is one beyond reach is not told.
+    Projects are not checked: the error would reveal whether one exists beyond the scope.
     """
     fields = [
         (field.name, field.value)
         for field in _query(arguments).fields
         if not field.is_negated and field.name != "project"
     ]
-    unknown = unknown_names(asking.record, fields, asking.reach.conditions())
+    unknown = unknown_name_messages(context.store, fields, context.scope.conditions())
     if unknown:
-        raise BadCursor(asking.clean("; ".join(unknown)))
+        raise RequestError(context.redact("; ".join(unknown)))
 
 
-def _holdings(asking: ToolContext, arguments: Arguments) -> Iterator[ResultItem | None]:
-    """Yield results from the first one wanted; None for one the agent may not see."""
-    if asking.scanned is not None:
-        yield from asking.scanned.holdings[asking.first :]
+def _holdings(context: ToolContext, arguments: Arguments) -> Iterator[ResultItem | None]:
+    """Yield the results from `first_passage` on; None for one that the agent may not see."""
+    if context.scan_result is not None:
+        yield from context.scan_result.items[context.first_passage :]
         return
     query = _query(arguments)
-    wanted = Filters(query.fields)
-    wanted.sessions += narrowed(asking, arguments)
-    search = Search(asking.record, query, wanted, kept_index(asking.record, is_meant), asking.clean)
-    search.patience = BOUND
-    found = islice(search.matches(_FEW, is_thorough=True), asking.first, None)
-    for holding in map(holding_of, search.told(found)):
-        yield None if query.terms and is_untold(asking, holding) else holding
+    filters = Filters(query.fields)
+    filters.sessions += session_conditions(context, arguments)
+    search = Search(
+        context.store, query, filters, open_shared_index(context.store, matches_project), context.redact
+    )
+    search.symbol_timeout = TIME_LIMIT
+    found = islice(search.find_matches(_FEW, is_thorough=True), context.first_passage, None)
+    for holding in map(to_result_item, search.load_results(found)):
+        yield None if query.terms and is_result_hidden(context, holding) else holding
     if not search.is_complete:
-        asking.notes.append(_EARLY)
+        context.notes.append(_EARLY)
 
 
 def _query(arguments: Arguments) -> Query:
     try:
-        return short_query(arguments.query)
+        return parse_limited(arguments.query)
     except QuerySyntaxError as unclear:
-        raise BadCursor(f"{unclear.message} (character {unclear.place + 1} of the query)") from unclear
+        raise RequestError(f"{unclear.message} (character {unclear.offset + 1} of the query)") from unclear
 
 
 def _scan(arguments: Arguments) -> ScanJob | None:
     if arguments.mode == "words":
         return None
-    filtered(arguments)  # so that a date that is none is told
+    parse_filters(arguments)  # raises for a malformed date
     return ScanJob(arguments.query, arguments.mode == "regex", arguments.filters, _MOST)
 
 
@@ -112,6 +114,6 @@ SEARCH_HISTORY = Tool(
     " words, about an error or a decision, find_fix and find_decisions are better.",
     arguments=Arguments,
     answer=_answer,
-    nothing="Nothing was found. Fewer words, a prefix (migrat*) or mode `letters` may find more.",
+    empty_text="Nothing was found. Fewer words, a prefix (migrat*) or mode `letters` may find more.",
     scan=_scan,
 )

@@ -1,71 +1,71 @@
-"""Which files were changed: most often, by whom, and how."""
+"""The page of changed files, the page of one file, and the changes that a session made to it."""
 
 from __future__ import annotations
 
 from retold.archive.store import Store
-from retold.export.html.tool_calls import edits
-from retold.export.svg import length
-from retold.projects.matching import in_project
-from retold.reports.dashboards import changed, changers
-from retold.sessions.pages import slices
-from retold.web.page import Answer, NotFound, PageRequest, PageRoute, TemplatePage
-from retold.web.session_parts import part_from
-from retold.web.templating import address
-from retold.web.url_state import PAGE, chosen_in, page_of
+from retold.export.html.tool_calls import edit_blocks
+from retold.export.svg import draw_length
+from retold.projects.matching import path_in_project
+from retold.reports.dashboards import report_changed_files, report_changing_sessions
+from retold.sessions.slices import load_slices
+from retold.web.pages.session import load_part
+from retold.web.templating import Answer, NotFound, PageRequest, PageRoute, TemplatePage, address
+from retold.web.url_state import PAGE, parse_page_number, parse_report_url
 
 
-def files(asked: PageRequest, record: Store) -> Answer:
-    """Answer with the files that were changed most, or with the sessions that changed one."""
-    return _file(asked, record) if asked.get("path") else _files(asked, record)
+def files(request: PageRequest, store: Store) -> Answer:
+    """Answer with the most changed files, or with the sessions that changed one."""
+    return _file(request, store) if request.get("path") else _files(request, store)
 
 
-def _files(asked: PageRequest, record: Store) -> Answer:
-    chosen, page, part = chosen_in(asked, record, "all"), page_of(asked), asked.get("q").strip()
-    found = changed(chosen.question(record), part, PAGE + 1, page * PAGE)
+def _files(request: PageRequest, store: Store) -> Answer:
+    url, page = parse_report_url(request, store, "all"), parse_page_number(request)
+    part = request.get("q").strip()
+    found = report_changed_files(url.query(store), part, PAGE + 1, page * PAGE)
     most = max((one.changes for one in found), default=0)
     values = {
-        "chosen": chosen,
+        "url": url,
         "part": part,
-        "rows": [(one, length(one.changes, most)) for one in found[:PAGE]],
+        "rows": [(one, draw_length(one.changes, most)) for one in found[:PAGE]],
         "page": page,
         "has_more": len(found) > PAGE,
-        "turned": lambda to: chosen.address("/files", q=part, page=to),
+        "turned": lambda to: url.address("/files", q=part, page=to),
     }
     return TemplatePage("files.html", values)
 
 
-def _file(asked: PageRequest, record: Store) -> Answer:
-    chosen, page, path = chosen_in(asked, record, "all"), page_of(asked), asked.get("path")
-    found = changers(chosen.question(record), path, PAGE + 1, page * PAGE)
+def _file(request: PageRequest, store: Store) -> Answer:
+    url, page, path = parse_report_url(request, store, "all"), parse_page_number(request), request.get("path")
+    found = report_changing_sessions(url.query(store), path, PAGE + 1, page * PAGE)
     if not found:
         raise NotFound("No session changed a file of this name.")
     values = {
         "path": path,
-        "name": in_project(path, found[0].root),
+        "name": path_in_project(path, found[0].root),
         "changers": found[:PAGE],
         "page": page,
         "has_more": len(found) > PAGE,
-        "turned": lambda to: chosen.address("/files", path=path, page=to),
+        "turned": lambda to: url.address("/files", path=path, page=to),
     }
     return TemplatePage("file.html", values)
 
 
-def changes(asked: PageRequest, record: Store) -> Answer:
-    """Answer with what one session changed in a file: a piece of that file's page, and a page of its own."""
-    path, key = asked.get("path"), asked.get("key")
-    session = part_from(record, key, 0, "full", 0).session
-    found, left = edits(slices(record, key), path)
+def session_changes(request: PageRequest, store: Store) -> Answer:
+    """Answer with the changes of one session to a file, as a page or as a piece of the file's page."""
+    path, key = request.get("path"), request.get("key")
+    session = load_part(store, key, 0, "full", 0).session
+    blocks, left = edit_blocks(load_slices(store, key), path)
     values = {
         "path": path,
         "key": key,
-        "name": in_project(path, session.project.root),
+        "name": path_in_project(path, session.project.root),
         "title": session.title,
-        "edits": found,
+        "edits": blocks,
         "left": left,
         "here": "/files",
         "back": address("/files", path=path),
     }
-    return TemplatePage("changes_piece.html" if asked.get("piece") else "changes.html", values)
+    return TemplatePage("changes_piece.html" if request.get("piece") else "changes.html", values)
 
 
-PAGES = (PageRoute("/files", files), PageRoute("/files/changes", changes))
+PAGES = (PageRoute("/files", files), PageRoute("/files/changes", session_changes))

@@ -1,39 +1,38 @@
-"""All conversations, the newest first, or those in which something was said."""
+"""The list of sessions, the results of a search, and the palette."""
 
 from __future__ import annotations
 
 from retold.archive.database import IndexDamagedError
 from retold.archive.queries.listing import count_sessions
 from retold.archive.store import Store
-from retold.export.text.search_results import FATES, marked, speaker
-from retold.export.text.table import project_name, short_number
-from retold.search.listing import unknown_names
-from retold.search.pages import COUNTED as SOUGHT
+from retold.export.text.formatting import format_short_number, project_name
+from retold.export.text.search_results import FATES, hit_speaker, split_highlights
+from retold.search.listing import unknown_name_messages
+from retold.search.pages import COUNTED_UP_TO as SOUGHT
 from retold.search.pages import (
     PageBounds,
     ResultPage,
     SearchRequest,
-    found_shelf,
-    listed_shelf,
-    scanned_shelf,
+    load_list_page,
+    load_scan_page,
+    load_search_page,
 )
-from retold.search.query import QuerySyntaxError, parse
-from retold.search.quick_find import QuickFind, leap
-from retold.search.scan_job import BOUND, ScanJob, Scanned
-from retold.web.page import Answer, PageRequest, PageRoute, TemplatePage
-from retold.web.templating import WAYS
-from retold.web.url_state import LONGEST, MODES, ORDERS, ListUrl, as_sentence, looking_of, session_address
+from retold.search.query import QuerySyntaxError, parse_query
+from retold.search.quick_find import QuickFind, quick_find
+from retold.search.scan_job import TIME_LIMIT, ScanJob, ScanResult
+from retold.web.templating import NAVIGATION, Answer, PageRequest, PageRoute, TemplatePage
+from retold.web.url_state import LONGEST, MODES, ORDERS, ListUrl, as_sentence, parse_list_url, session_address
 
 LISTED, FOUND = 50, 8
-"""Rows of a page: to show where something was said takes a millisecond each."""
+"""Rows of a page. Few for results, since a snippet takes a millisecond."""
 MOST_LISTED, MOST_FOUND, COUNTED = 500, 100, 100
-"""Rows that are shown at once to whoever comes back to a long list."""
+"""Rows that are shown at once to a visitor who returns to a long list."""
 FEW = 8
-"""Values of a facet that are shown before the rest is asked for."""
+"""Values of a facet that are shown before the rest is unfolded."""
 _PIECES = {"found": "sessions_found.html", "rows": "sessions_rows.html"}
-_EMPTY = ResultPage((), 0, is_all=True)
+_EMPTY = ResultPage((), 0, is_last=True)
 _ENDS = {
-    "stopped": f"This took longer than {BOUND:.0f} seconds and was stopped: below is what was found until then."
+    "stopped": f"This took longer than {TIME_LIMIT:.0f} seconds and was stopped: below is what was found until then."
     " Choose a project or a time, or write it more plainly.",
     "broken": "The search broke off: below is what was found until then. Try `retold search` in a terminal.",
     "busy": "Two others are being looked for right now: try again in a moment.",
@@ -42,97 +41,94 @@ _ENDS = {
 _UNREAD = "Not all texts were read, because that takes longer: `retold search --limit 1000` in a terminal reads them."
 
 
-def scan(asked: PageRequest) -> ScanJob | None:
-    """Return what has to be looked for in all text."""
-    looking = looking_of(asked)
-    if not looking.is_scan:
+def scan(request: PageRequest) -> ScanJob | None:
+    """Return the scan that a search for letters or a pattern needs."""
+    url = parse_list_url(request)
+    if not url.is_scan:
         return None
-    cut = _cut(asked, looking)
-    return ScanJob(looking.text, looking.mode == "regex", looking.filters, _limit(cut))
+    bounds = _bounds(request, url)
+    return ScanJob(url.text, url.mode == "regex", url.filters, _limit(bounds))
 
 
-def sessions(asked: PageRequest, record: Store) -> Answer:
-    """Answer with the list, or a piece of it."""
-    looking = looking_of(asked)
-    cut = _cut(asked, looking)
-    shelf, notes = _shelf(record, looking, cut, asked.scanned)
-    further = {"from": cut.first + cut.most}
+def sessions(request: PageRequest, store: Store) -> Answer:
+    """Answer with the list or a piece of it."""
+    url = parse_list_url(request)
+    bounds = _bounds(request, url)
+    results, notes = _load_results(store, url, bounds, request.scan_result)
+    further = {"from": bounds.first + bounds.most}
     values = {
-        "looking": looking,
-        "shelf": shelf,
-        "notes": [*looking.notes, *notes],
-        "more": None if shelf.is_all else looking.address(**further),
-        "is_first": cut.first == 0,
-        "is_new": not shelf.rows and not count_sessions(record),
+        "url": url,
+        "results": results,
+        "notes": [*url.notes, *notes],
+        "more": None if results.is_last else url.address(**further),
+        "is_first": bounds.first == 0,
+        "is_new": not results.rows and not count_sessions(store),
         "modes": MODES,
         "orders": ORDERS,
         "few": FEW,
         "fates": FATES,
-        "marked": marked,
-        "speaker": speaker,
+        "marked": split_highlights,
+        "speaker": hit_speaker,
         "project_name": project_name,
         "session_address": session_address,
-        "short": short_number,
+        "short": format_short_number,
     }
-    return TemplatePage(_PIECES.get(asked.get("piece"), "sessions.html"), values)
+    return TemplatePage(_PIECES.get(request.get("piece"), "sessions.html"), values)
 
 
-def _limit(cut: PageBounds) -> int:
-    """Return for how many conversations is looked: more than are shown, so that they can be counted."""
-    return max(cut.first + cut.most + 1, COUNTED)
+def _limit(bounds: PageBounds) -> int:
+    """Return how many results are needed: more than are shown, so that they can be counted."""
+    return max(bounds.first + bounds.most + 1, COUNTED)
 
 
-def _cut(asked: PageRequest, looking: ListUrl) -> PageBounds:
-    usual, most = (FOUND, MOST_FOUND) if looking.text else (LISTED, MOST_LISTED)
-    many = max(usual, asked.number("many", usual, most))
-    return PageBounds(looking.first, many, is_bare=asked.get("piece") == "rows")
+def _bounds(request: PageRequest, url: ListUrl) -> PageBounds:
+    usual, most = (FOUND, MOST_FOUND) if url.text else (LISTED, MOST_LISTED)
+    many = max(usual, request.number("many", usual, most))
+    return PageBounds(url.first, many, only_rows=request.get("piece") == "rows")
 
 
-def _shelf(
-    record: Store, looking: ListUrl, cut: PageBounds, scanned: Scanned | None
+def _load_results(
+    store: Store, url: ListUrl, bounds: PageBounds, scan_result: ScanResult | None
 ) -> tuple[ResultPage, list[str]]:
-    """Return what is shown, and what has to be said about it."""
-    if not looking.text:
-        shelf = listed_shelf(record, looking.filters, cut)
-        return shelf, [] if shelf.rows or cut.first else [*map(as_sentence, _unknown(record, looking))]
-    if scanned is not None:
-        notes = [_ENDS[scanned.end]] if scanned.end in _ENDS else []
-        if scanned.end == "unclear":
-            notes = [as_sentence(scanned.message.partition(";")[0])]
-        is_exact = scanned.end == "done" and len(scanned.holdings) < _limit(cut)
-        return scanned_shelf(record, scanned.holdings, cut, is_exact=is_exact), notes
-    sought = SearchRequest(looking.text, looking.filters, is_newest=looking.order == "newest")
+    """Return the rows and the notes about them."""
+    if not url.text:
+        results = load_list_page(store, url.filters, bounds)
+        return results, [] if results.rows or bounds.first else [*map(as_sentence, _unknown(store, url))]
+    if scan_result is not None:
+        notes = [_ENDS[scan_result.end]] if scan_result.end in _ENDS else []
+        if scan_result.end == "unclear":
+            notes = [as_sentence(scan_result.message.partition(";")[0])]
+        is_exact = scan_result.end == "done" and len(scan_result.items) < _limit(bounds)
+        return load_scan_page(store, scan_result.items, bounds, is_exact=is_exact), notes
+    sought = SearchRequest(url.text, url.filters, newest_first=url.order == "newest")
     try:
-        shelf = found_shelf(record, sought, cut)
+        results = load_search_page(store, sought, bounds)
     except QuerySyntaxError as unclear:
         return _EMPTY, [as_sentence(unclear.message)]
     except IndexDamagedError:
-        told = (
+        note = (
             "The text index is missing or damaged: `retold sync --reindex` makes it anew, from the archive."
         )
-        return _EMPTY, [told]
-    unread = [_UNREAD] if not shelf.is_exact and shelf.count + shelf.beside < SOUGHT else []
-    if not shelf.rows and cut.first == 0:
-        return shelf, [*map(as_sentence, _unknown(record, looking)), *unread]
-    begun = f"Nobody said “{shelf.begun}” as a word: these begin so."
-    return shelf, [*([begun] if shelf.begun and shelf.rows else []), *unread]
+        return _EMPTY, [note]
+    unread = [_UNREAD] if not results.is_exact and results.count + results.related < SOUGHT else []
+    if not results.rows and bounds.first == 0:
+        return results, [*map(as_sentence, _unknown(store, url)), *unread]
+    hint = f"Nobody said “{results.prefix}” as a word: these begin so."
+    return results, [*([hint] if results.prefix and results.rows else []), *unread]
 
 
-def _unknown(record: Store, looking: ListUrl) -> list[str]:
-    """Return what the archive does not know of the names in the filters and in the query."""
-    fields = [] if looking.is_scan or not looking.text else parse(looking.text).fields
+def _unknown(store: Store, url: ListUrl) -> list[str]:
+    """Return messages about names in filters and query that the archive does not know."""
+    fields = [] if url.is_scan or not url.text else parse_query(url.text).fields
     typed = [(field.name, field.value) for field in fields if not field.is_negated]
-    return unknown_names(record, [*looking.filters.items(), *typed])
+    return unknown_name_messages(store, [*url.filters.items(), *typed])
 
 
-PAGES = (PageRoute("/", sessions, scan=scan),)
-
-
-def palette(asked: PageRequest, record: Store) -> Answer:
-    """Answer with what is offered for what was typed so far."""
-    text = asked.get("q").strip()[:LONGEST]
+def palette(request: PageRequest, store: Store) -> Answer:
+    """Answer with suggestions for the text that was typed so far."""
+    text = request.get("q").strip()[:LONGEST]
     try:
-        offered = leap(record, text)
+        offered = quick_find(store, text)
     except IndexDamagedError:
         offered = QuickFind()
     words = text.casefold()
@@ -140,14 +136,16 @@ def palette(asked: PageRequest, record: Store) -> Answer:
         "text": text,
         "offered": offered,
         "places": [
-            (way.path, way.name) for way in WAYS if words and words in f"{way.name.casefold()} {way.also}"
+            (item.path, item.name)
+            for item in NAVIGATION
+            if words and words in f"{item.name.casefold()} {item.also}"
         ],
-        "marked": marked,
-        "speaker": speaker,
+        "marked": split_highlights,
+        "speaker": hit_speaker,
         "project_name": project_name,
         "session_address": session_address,
     }
     return TemplatePage("palette.html", values)
 
 
-PALETTE_PAGES = (PageRoute("/palette", palette),)
+PAGES = (PageRoute("/", sessions, scan=scan), PageRoute("/palette", palette))

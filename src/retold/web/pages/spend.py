@@ -1,111 +1,128 @@
-"""What it cost: a period at a glance, and the requests behind every figure."""
+"""The spending of a period, and the ledger of requests behind every figure."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from retold.archive.store import Store
-from retold.export.svg import hour_name, hours
-from retold.export.text.numbers import count, span
-from retold.export.text.report_table import basis_notes, cost, price_notes, spend_of, terms
-from retold.export.text.table import short_number
-from retold.export.text.times import zone_name
-from retold.model.report import Line, summed
-from retold.reports.dashboards import busy_hours, dearest, over_time, total
-from retold.reports.requests import explained
-from retold.reports.stats import basis, brief_lines, lines, titles
-from retold.search.report_query import ReportQuery
+from retold.export.svg import draw_hours, hour_name
+from retold.export.text.amounts import format_count, format_duration
+from retold.export.text.formatting import format_short_number, plural, zone_name
+from retold.export.text.report_table import (
+    format_basis_notes,
+    format_cost,
+    format_price_notes,
+    price_terms,
+    request_spend,
+)
+from retold.model.report import Line, sum_spends
+from retold.reports.dashboards import (
+    report_busy_hours,
+    report_costly_sessions,
+    report_over_time,
+    report_total,
+)
+from retold.reports.stats import (
+    ReportQuery,
+    explain_requests,
+    report_basis,
+    report_brief_lines,
+    report_lines,
+    session_labels,
+)
 from retold.web import charts
-from retold.web.page import Answer, PageRequest, PageRoute, TemplatePage
-from retold.web.url_state import PAGE, PERIODS, ReportUrl, chosen_in, page_of
+from retold.web.templating import Answer, PageRequest, PageRoute, TemplatePage
+from retold.web.url_state import PAGE, PERIODS, ReportUrl, parse_page_number, parse_report_url
 
 _DEAREST = 10
 _WIDE = 10_000
-"""Columns: sentences are broken by the browser."""
+"""Columns of a note: the browser breaks its lines."""
 
 
 class SpendCard(NamedTuple):
-    """A figure, and the same of the time before."""
+    """A figure, the same of the period before, and the link to its ledger."""
 
     name: str
-    told: str
+    amount: str
     before: str
     link: str
 
 
-def spend(asked: PageRequest, record: Store) -> Answer:
-    """Answer with a period at a glance."""
-    chosen = chosen_in(asked, record)
-    question = chosen.question(record)
-    measure = asked.get("show") if asked.get("show") in charts.MEASURES else "cost"
-    whole = total(question)
-    by, parts = over_time(question, chosen.period, asked.get("by"))
-    busy = busy_hours(question)
+def spend(request: PageRequest, store: Store) -> Answer:
+    """Answer with the overview of a period."""
+    url = parse_report_url(request, store)
+    query = url.query(store)
+    measure = request.get("show") if request.get("show") in charts.MEASURES else "cost"
+    whole = report_total(query)
+    year = url.query(store, charts.calendar_year(url))
+    by_day = report_lines if measure == "sessions" else report_brief_lines
+    by, parts = report_over_time(query, url.period, request.get("by"))
+    busy = report_busy_hours(query)
     values = {
-        "chosen": chosen,
+        "url": url,
         "periods": PERIODS,
         "measures": charts.MEASURES,
         "measure": measure,
         "total": whole,
-        "cards": _cards(whole, _before(chosen, record), chosen),
-        "days": charts.days(_days(chosen, record, measure), chosen, measure),
+        "cards": _cards(whole, _before(url, store), url),
+        "days": charts.day_chart(by_day(year, "day"), url, measure),
         "by": by,
-        "time": charts.over_time(parts, by, chosen),
+        "time": charts.cost_chart(parts, by, url),
         "ranks": [
-            (name, charts.ranked(brief_lines(question, name), name, chosen))
+            (name, charts.rank_lines(report_brief_lines(query, name), name, url))
             for name in ("model", "project", "agent")
         ],
-        "dearest": dearest(question, _DEAREST),
-        "hours": hours(busy, "hours", "Requests by weekday and hour", _requests),
+        "dearest": report_costly_sessions(query, _DEAREST),
+        "hours": draw_hours(
+            busy, "hours", "Requests by weekday and hour", lambda number: plural(number, "request")
+        ),
         "busy": [
             (hour_name(*at), number) for at, number in sorted(busy.items(), key=lambda one: -one[1]) if number
         ],
-        "notes": _notes(question, whole),
+        "notes": _notes(query, whole),
     }
     return TemplatePage("spend.html", values)
 
 
-def ledger(asked: PageRequest, record: Store) -> Answer:
-    """Answer with the requests that a figure is made of, a page at a time."""
-    chosen, page = chosen_in(asked, record), page_of(asked)
-    question = chosen.question(record)
-    found = [request for _, request in explained(question, "all", (PAGE + 1, page * PAGE))]
+def ledger(request: PageRequest, store: Store) -> Answer:
+    """Answer with a page of the requests behind a figure."""
+    url, page = parse_report_url(request, store), parse_page_number(request)
+    query = url.query(store)
+    found = [billed for _, billed in explain_requests(query, "all", (PAGE + 1, page * PAGE))]
     shown = found[:PAGE]
-    whole = total(question)
-    sums = [summed(spend_of(one) for one in shown if one.estimated == guessed) for guessed in (False, True)]
+    whole = report_total(query)
+    sums = [
+        sum_spends(request_spend(one) for one in shown if one.estimated == guessed)
+        for guessed in (False, True)
+    ]
     values = {
-        "chosen": chosen,
+        "url": url,
         "periods": PERIODS,
         "total": whole,
         "here": "/spend",
-        "requests": [(one, " ".join(terms(one))) for one in shown],
-        "titles": titles(question, {one.session for one in shown}),
+        "requests": [(one, " ".join(price_terms(one))) for one in shown],
+        "titles": session_labels(query, {one.session for one in shown}),
         "sums": sums,
         "page": page,
-        "turned": lambda to: chosen.address("/spend/ledger", page=to),
+        "turned": lambda to: url.address("/spend/ledger", page=to),
         "has_more": len(found) > PAGE,
         "is_whole": page == 0 and len(found) <= PAGE,
-        "notes": _notes(question, whole),
+        "notes": _notes(query, whole),
     }
     return TemplatePage("ledger.html", values)
 
 
-def _days(chosen: ReportUrl, record: Store, measure: str) -> list[Line]:
-    question = chosen.question(record, charts.year_of(chosen))
-    return lines(question, "day") if measure == "sessions" else brief_lines(question, "day")
+def _before(url: ReportUrl, store: Store) -> Line | None:
+    before = url.period.before()
+    total = None if before is None else report_total(url.query(store, before))
+    return total if total and total.sessions else None
 
 
-def _before(chosen: ReportUrl, record: Store) -> Line | None:
-    before = chosen.period.before()
-    told = None if before is None else total(chosen.question(record, before))
-    return told if told and told.sessions else None
-
-
-def _cards(now: Line, before: Line | None, chosen: ReportUrl) -> list[SpendCard]:
-    made_of = chosen.address("/spend/ledger")
+def _cards(now: Line, before: Line | None, url: ReportUrl) -> list[SpendCard]:
+    ledger = url.address("/spend/ledger")
     return [
-        SpendCard(name, told, "" if before is None else earlier, made_of if is_of_requests else "")
-        for (name, told, is_of_requests), (_, earlier, _) in zip(
+        SpendCard(name, amount, "" if before is None else earlier, ledger if is_of_requests else "")
+        for (name, amount, is_of_requests), (_, earlier, _) in zip(
             _figures(now), _figures(before or now), strict=True
         )
     ]
@@ -114,27 +131,23 @@ def _cards(now: Line, before: Line | None, chosen: ReportUrl) -> list[SpendCard]
 def _figures(line: Line) -> list[tuple[str, str, bool]]:
     spent = line.measured
     return [
-        ("Cost", cost(spent), True),
-        ("Tokens", short_number(spent.figures["total"]), True),
-        ("Requests", count(spent.requests), True),
-        ("Sessions", count(line.sessions or 0), False),
-        ("Prompts", count(line.prompts), False),
-        ("Active time", span(line.active_seconds), False),
+        ("Cost", format_cost(spent), True),
+        ("Tokens", format_short_number(spent.figures["total"]), True),
+        ("Requests", format_count(spent.requests), True),
+        ("Sessions", format_count(line.sessions or 0), False),
+        ("Prompts", format_count(line.prompts), False),
+        ("Active time", format_duration(line.active_seconds), False),
     ]
 
 
-def _requests(number: int) -> str:
-    return f"{count(number)} request{'' if number == 1 else 's'}"
-
-
-def _notes(question: ReportQuery, whole: Line) -> list[str]:
-    """Return what the figures rest on, and what is not in them."""
-    rests_on = basis(question, zone_name(is_utc=False))
-    pieces = [
-        *price_notes(whole.measured, rests_on, _WIDE),
-        *basis_notes(rests_on, whole.estimated, _WIDE),
+def _notes(query: ReportQuery, whole: Line) -> list[str]:
+    """Return the notes about prices, estimates and missing figures."""
+    basis = report_basis(query, zone_name(is_utc=False))
+    lines = [
+        *format_price_notes(whole.measured, basis, _WIDE),
+        *format_basis_notes(basis, whole.estimated, _WIDE),
     ]
-    return ["".join(text for _, text in line) for line in pieces]
+    return ["".join(text for _, text in line) for line in lines]
 
 
 PAGES = (PageRoute("/spend", spend), PageRoute("/spend/ledger", ledger))
