@@ -212,6 +212,22 @@ def test_the_registry_of_a_home_does_not_bring_the_folder_back(person: Person) -
     assert roots == {OTHER, "/home/ann/dev/quokka"}
 
 
+def test_the_marker_among_the_histories_does_not_bring_the_folder_back(person: Person) -> None:
+    """Gemini CLI marks a project's folder in `history` as well as the one in `tmp`."""
+    made = GeminiHome(person.folder)
+    root = "/home/ann/dev/quokka"
+    made.mark("quokka", root)
+    made.write("history/quokka/.project_root", root)
+    made.json("quokka", 7, 1, [user("u1", 1, "xyloidal")], root=root)
+    person.age()
+    person.sync()
+    assert person.run("forget", "-y", "--project", "quokka").code == 0
+    for _ in range(2):
+        person.sync()
+        assert left(person, "quokka") == {}
+    assert person.sync()["read"] == 0
+
+
 def test_what_lies_beside_a_forgotten_session_is_not_kept_when_it_grows(person: Person) -> None:
     file = claude(person.folder, 1, turns("xyloidal"))
     lines = [{**one, "isSidechain": True, "agentId": "a1"} for one in claude_records(1, turns("sounding"))]

@@ -13,7 +13,7 @@ from retold.archive.sync_state import HIDDEN_FOLDER, HIDDEN_PREFIX, count_proble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from retold.archive.store import Store
     from retold.archive.sync_state import Dependency
@@ -132,8 +132,12 @@ def hide_paths(record: Store, agent: str, dependencies: Iterable[Dependency]) ->
         while path not in visible:
             visible.add(path)
             path = os.path.dirname(path)  # noqa: PLW2901 - up to the root
+    dependencies = list(dependencies)
+    paths = (os.fsdecode(subject) for kind, subject, _ in dependencies if kind in _PATH_KINDS)
+    # An agent may have several folders of one name for a project: `tmp/NAME` and `history/NAME`.
+    names = {os.path.basename(way[0]) for path in paths if (way := _hidden_way(path, hidden, visible))}
     for kind, subject, value in dependencies:
-        way = list(_hidden_way(os.fsdecode(subject), hidden, visible)) if kind in _PATH_KINDS else []
+        way = _hidden_way(os.fsdecode(subject), hidden, visible, names) if kind in _PATH_KINDS else []
         if not way:
             yield kind, subject, value
             continue
@@ -142,16 +146,21 @@ def hide_paths(record: Store, agent: str, dependencies: Iterable[Dependency]) ->
         yield kind, hidden.placeholder(way[-1]), value
 
 
-def _hidden_way(path: str, hidden: HiddenPaths, visible: set[str]) -> Iterator[str]:
-    """Yield the hidden folders of a path and the path itself; nothing if none of them is hidden."""
-    way = [path]
-    while (parent := os.path.dirname(way[-1])) != way[-1]:
-        way.append(parent)
-    is_hidden = False
-    for folder in reversed(way):
-        is_hidden = is_hidden or (folder in hidden and folder not in visible)
-        if is_hidden:
-            yield folder
+def _hidden_way(
+    path: str, hidden: HiddenPaths, visible: set[str], names: Container[str] = frozenset()
+) -> list[str]:
+    """Return the hidden folders of a path and the path itself; nothing if none of them is hidden.
+
+    A folder with one of the `names` is hidden, too, unless it contains a visible file.
+    """
+    whole = [path]
+    while (parent := os.path.dirname(whole[-1])) != whole[-1]:
+        whole.append(parent)
+    way: list[str] = []
+    for folder in reversed(whole):
+        if way or (folder not in visible and (folder in hidden or os.path.basename(folder) in names)):
+            way.append(folder)
+    return way
 
 
 class CoverageCount:
