@@ -123,3 +123,13 @@ def test_a_part_of_a_name_that_only_one_project_has_is_enough(person: Person) ->
     person.sync()
     assert person.run("forget", "-y", "--project", "WEBA").code == 0
     assert roots(person) == ["/home/ann/dev/charts"]
+
+
+@pytest.mark.parametrize("named", ["", " ", "--project=", "--project= "])
+def test_a_blank_name_names_nothing(person: Person, named: str) -> None:
+    """As a shell passes it for a variable that is not set."""
+    project(person, 1, "/home/ann/dev/two words")
+    person.sync()
+    done = person.run("forget", "-y", named)
+    assert (done.code, "name either a SESSION or a --project" in done.err) == (2, True)
+    assert len(roots(person)) == 1

@@ -39,7 +39,8 @@ def run(options: Namespace, console: Console) -> int:
     from retold.config import retold_home
     from retold.synchronization.user_changes import forget
 
-    if (options.session is None) == (options.project is None):
+    named = [one for one in (options.session, options.project) if one is not None]
+    if len(named) != 1 or not named[0].strip():  # an empty text is a part of every name
         console.notice("retold: name either a SESSION or a --project to forget")
         return 2
     folder = retold_home(os.environ)
