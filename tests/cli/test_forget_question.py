@@ -90,6 +90,14 @@ def test_an_exact_project_name_wins_over_parts_of_names(person: Person) -> None:
     assert roots(person) == ["/home/ann/dev/happy", "/home/ann/dev/webapp"]
 
 
+def test_an_exact_name_wins_in_another_form_of_unicode(person: Person) -> None:
+    for number, name in enumerate(("caf\u00e9", "caf\u00e9s"), 1):
+        project(person, number, f"/home/ann/dev/{name}")
+    person.sync()
+    assert person.run("forget", "-y", "--project", "Cafe\u0301").code == 0
+    assert roots(person) == ["/home/ann/dev/caf\u00e9s"]
+
+
 @pytest.mark.parametrize("option", ["--yes", "--dry-run"])
 def test_several_projects_are_refused_with_their_names(person: Person, option: str) -> None:
     for number, name in enumerate(("happy", "webapp"), 1):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from retold.model.session import root_hash
-from retold.projects.matching import matches_project
+from retold.projects.matching import matches_project, name_rank
 from support.gemini_home import GeminiHome, gemini, sha, user
 from support.person import Person
 
@@ -35,6 +35,15 @@ def test_a_part_of_a_name_is_no_path() -> None:
     assert matches_project("/elsewhere/my-almanac", None, None, "almanac")
     assert matches_project("/elsewhere/v1.2", None, None, "1.2")
     assert not matches_project("/elsewhere/charts", None, None, "almanac")
+
+
+@pytest.mark.parametrize("name", ["caf\u00e9", "cafe\u0301", "CAFE\u0301", "\uff43\uff41\uff46\u00c9"])
+@pytest.mark.parametrize("typed", ["caf\u00e9", "cafe\u0301", "F\u00c9", "\uff43\uff41\uff46\u00e9"])
+def test_a_name_is_known_in_every_form_of_unicode(name: str, typed: str) -> None:
+    """macOS spells the names of folders in another form than a keyboard does."""
+    assert matches_project(f"/elsewhere/{name}", None, None, typed)
+    assert name_rank(name, typed) is not None
+    assert not matches_project("/elsewhere/cafeteria", None, None, typed)
 
 
 @pytest.mark.parametrize("typed", [".", "{}"])

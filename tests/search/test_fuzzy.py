@@ -25,6 +25,11 @@ def test_a_word_is_found_whole_in_part_with_a_slip_and_by_some_letters(typed: st
     assert fit(typed, TITLE) is not None
 
 
+@pytest.mark.parametrize("typed", ["caf\u00e9", "cafe\u0301", "\uff43\uff41\uff46\u00e9"])
+def test_a_word_is_found_in_every_form_of_unicode(typed: str) -> None:
+    assert all(fit(typed, f"the {name} of the moon") for name in ("CAF\u00c9", "cafe\u0301"))
+
+
 @pytest.mark.parametrize("typed", ["walrus", "moon walrus", "migxxtion", "xigration", "zzz", "noom"])
 def test_what_is_not_there_is_not_found(typed: str) -> None:
     assert fit(typed, TITLE) is None

@@ -54,7 +54,7 @@ def matches_project(root: str | None, native_key: str | None, project_hash: str 
         return True
     if root is None:
         return typed == native_key
-    return typed.rstrip("/\\") == root or (not paths and typed.casefold() in folder_name(root).casefold())
+    return typed.rstrip("/\\") == root or (not paths and fold_name(typed) in fold_name(folder_name(root)))
 
 
 def is_path(typed: str) -> bool:
@@ -95,9 +95,18 @@ def _windows_paths(typed: str) -> tuple[str, ...]:
     return path, path.lower()
 
 
+def fold_name(name: str) -> str:
+    """Return the form in which names are compared: lowercase, and in one form of Unicode."""
+    if name.isascii():
+        return name.casefold()
+    from unicodedata import normalize  # noqa: PLC0415 - seldom needed
+
+    return normalize("NFKC", normalize("NFKC", name).casefold())
+
+
 def name_rank(name: str, typed: str) -> int | None:
     """Return how well a name matches typed letters: 0 at its start, 1 inside, 2 in order; None if not at all."""
-    name, typed = name.casefold(), typed.casefold()
+    name, typed = fold_name(name), fold_name(typed)
     if name.startswith(typed):
         return 0
     if typed in name:

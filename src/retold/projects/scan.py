@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from retold.model.session import root_hash
-from retold.projects.matching import folder_name
+from retold.projects.matching import fold_name, folder_name
 
 START_FOLDERS = (
     "", "dev", "projects", "src", "code", "work", "Documents", "repos", "git", "workspace", "Developer", "Projects",
@@ -61,13 +61,13 @@ def find_roots_named(
     user: Path, name: str, hashes: Collection[str], seconds: float = NAMED_SECONDS, most: int = NAMED_FOLDERS
 ) -> FolderWalk:
     """Look for folders with a text in their names, in any case, that have one of some hashes."""
-    text, roots, seen = name.casefold(), dict[str, str](), 0
+    text, roots, seen = fold_name(name), dict[str, str](), 0
     ends = time.monotonic() + seconds
     for folder in _walk(user):
         if seen == most or (seen % 256 == 0 and time.monotonic() > ends):
             return FolderWalk(roots, seen, is_done=False)
         seen += 1
-        if text in folder_name(folder).casefold() and (found := root_hash(folder)) in hashes:
+        if text in fold_name(folder_name(folder)) and (found := root_hash(folder)) in hashes:
             roots[found] = folder
     return FolderWalk(roots, seen, is_done=True)
 

@@ -14,7 +14,7 @@ from retold.archive.index.reader import open_shared_index
 from retold.archive.queries.listing import CONVERSATIONS, title_condition
 from retold.archive.store import Store
 from retold.model.session import Counts, Kind, Project, SessionStatus, SourceFile, Totals
-from retold.projects.matching import folder_name, matches_project
+from retold.projects.matching import fold_name, folder_name, matches_project
 from retold.search.engine import Search
 from retold.search.filters import Filters
 from retold.search.listing import ProjectSummary, list_json, list_projects, match_projects
@@ -51,7 +51,7 @@ def split_words(typed: str) -> list[str]:
 
 def fold_text(text: str) -> str:
     """Return the form of a text that is compared."""
-    return " ".join(text[:_LONGEST].casefold().split())
+    return " ".join(fold_name(text[:_LONGEST]).split())
 
 
 def score_fields(

@@ -100,11 +100,11 @@ def _project_matches(record: Store, options: Namespace, console: Console) -> lis
 
 def _is_exact(found: Iterable[Heading], text: str) -> bool:
     """Return whether a text is the path, the hash or the whole name of a project, in any case."""
-    from retold.projects.matching import folder_name, is_path
+    from retold.projects.matching import fold_name, folder_name, is_path
 
-    name = text.rstrip("/\\").casefold()
+    name = fold_name(text.rstrip("/\\"))
     return is_path(text) or any(
-        name in (folder_name(one.root or "").casefold(), (one.native_key or "").casefold())
+        name in (fold_name(folder_name(one.root or "")), fold_name(one.native_key or ""))
         or text in (one.root, one.hash, (one.hash or "")[:8])
         for one in found
     )
