@@ -31,9 +31,9 @@ COMMANDS = {"search": search, "browse": browse}
 
 _FIELD = rf'-?(?:{"|".join((*FIELDS, *ALIASES))}):(?:"[^"]+"|[\w./-]*\w)'
 _PHRASE = r'["“]\w+(?: \w+)*["”]'
-_MARKED = rf"{_FIELD}|{_PHRASE}|[a-z]+\*|[a-z]+ OR [a-z]+|[a-z]+ -[a-z]{(3,)}"
+_MARKED = rf"{_FIELD}|{_PHRASE}|[a-z]+\*|[a-z]+ OR [a-z]+|[a-z]+ -[a-z]{{3,}}"
 """What makes words a query: a field, a phrase, a star, an OR or a minus."""
-_EXAMPLE = re.compile(rf"(?<![\w:./]){_MARKED}")
+_EXAMPLE = re.compile(rf"(?<![\w:./])(?:{_MARKED})")
 _QUERY = re.compile(rf"(?:[a-z]+ )*(?:{_MARKED})(?: (?:{_MARKED}|-?[a-z]+))*")
 _WITH_FIELD = re.compile(_FIELD)
 _SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
@@ -194,11 +194,13 @@ def test_every_example_in_a_block_of_readme_finds_something_in_its_home(tmp_path
 def test_an_example_that_finds_nothing_is_noticed(person: DemoPerson) -> None:
     page = "Try `tool:nope`, `retold search nosuchword`, `sensor -oven`, or `retold search QUERY --json`."
     assert missed(person, page_examples(page)) == [("search", "nosuchword"), ("search", "tool:nope")]
-    assert [query for _, query in plain_examples('words, "a phrase", x* and project:name')] == [
+    assert [query for _, query in plain_examples('words, "a phrase", x* and project:name, one -two')] == [
         '"a phrase"',
         "x*",
         "project:name",
+        "one -two",
     ]
+    assert ("search", "one -nosuch") in page_examples("Leave words out: `one -nosuch`.")
     assert page_examples("`ls -l`, `tool:x` and `role:user -pear`", is_about_search=False) == [
         ("search", "tool:x"),
         ("search", "role:user -pear"),
