@@ -30,6 +30,10 @@ def found_in(text: str) -> list[str]:
         "\x1b[m\x1b[K",
         "\x1b[01;31m",
         "\x1b]8;;https://example.com\x07",
+        "\x1b(B\x1b[m",
+        "\u3164",
+        "\u2028",
+        "\U000e0fff",
         "\\u001b[0m",
         "\\x1b[0m",
         "\\033[1;32m",
@@ -95,6 +99,14 @@ def test_base64_of_a_secret_is_found_however_short(plain: str) -> None:
     encoded = base64.b64encode(plain.encode()).decode()
     assert len(encoded) < 200
     assert found_in(f"echo {encoded} | base64 -d") == [encoded]
+
+
+@pytest.mark.parametrize("coding", ["utf-16-le", "utf-16"])
+def test_base64_of_a_powershell_command_is_found(coding: str) -> None:
+    encoded = base64.b64encode(f"$env:GH_TOKEN = '{TOKEN}'; gh pr list".encode(coding)).decode()
+    assert found_in(f"powershell -EncodedCommand {encoded} -NoProfile") == [encoded]
+    plain = base64.b64encode("Get-ChildItem -Recurse | Select-String tide".encode(coding)).decode()
+    assert not find_secrets(f"powershell -EncodedCommand {plain}")
 
 
 @pytest.mark.parametrize("width", [64, 76])

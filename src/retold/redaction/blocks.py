@@ -4,6 +4,7 @@ import base64
 import binascii
 import re
 import string
+from codecs import BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Sequence
 
 from retold.redaction.rules import Budget, WordPositions
@@ -20,6 +21,9 @@ _LAST = re.compile(r"\r?\n[ \t]{0,40}([A-Za-z0-9+/]{1,76}={0,2})(?![A-Za-z0-9+/=
 _RUN = b"a" * SHORTEST
 _TEXT = re.compile(r"(?:[CDI-Za-f][ACD-HQS-Xgi-nwyz0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/]){3}")
 """The beginning of printable ASCII in base64: the first bit of each of its bytes is zero."""
+_ODD, _EVEN = r"[A-Za-f][AQgw][AB][A-Za-z0-9+/]", r"A[A-H][AEIMQUYcgkosw048]A"
+_WIDE_TEXT = re.compile(rf"(?:{_ODD}{_EVEN}){{3}}|//[45][A-Za-z0-9+/](?:{_EVEN}{_ODD}){{3}}")
+"""The beginning of printable ASCII in base64 of UTF-16, the form of commands for PowerShell."""
 _PRINTABLE = frozenset(string.printable)
 
 
@@ -36,7 +40,8 @@ def find_base64_runs(text: str) -> Iterator[tuple[int, int]]:
 
 def decode_run(text: str, start: int, end: int) -> tuple[int, str] | None:
     """Return the end of a run's padding, and the text that the run encodes; None if it encodes none."""
-    plain = decode_base64(text[start:end]) if end - start <= LONGEST and _TEXT.match(text, start) else None
+    is_text = end - start <= LONGEST and (_TEXT.match(text, start) or _WIDE_TEXT.match(text, start))
+    plain = decode_base64(text[start:end]) if is_text else None
     return (end + _padding(text[end : end + 2]), plain) if plain else None
 
 
@@ -74,7 +79,8 @@ def decode_base64(value: str) -> str | None:
     """Return the text of a value in base64; None if it is not printable ASCII."""
     bare = value.rstrip("=")
     try:
-        plain = base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True).decode("ascii")
+        data = base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True).removeprefix(BOM_UTF16_LE)
+        plain = (data if any(data[1::2]) else data[::2]).decode("ascii")
     except (binascii.Error, ValueError):
         return None
     return plain if _PRINTABLE.issuperset(plain) else None

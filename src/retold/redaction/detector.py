@@ -11,15 +11,15 @@ from retold.redaction.rules import Budget, compile_words, find_words, word_patte
 from retold.redaction.secrets import PLACEHOLDER, Secret, is_mixed, merge_overlaps
 
 _INVISIBLE = (
-    "\u00ad\u034f\u061c\u115f\u1160\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
-    "\U000e0000-\U000e01ef"
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _CODE = r"\[[0-9;:?]{0,40}[A-Za-z]"
 """A colour code without its escape character."""
 _INVISIBLE_ESCAPE = r"u(?:00(?:0[0-8eEfF]|1[0-9acdefACDEF]|[aA][dD])|034[fF]|061[cC]|180[b-eB-E]|20(?:0[b-fB-F]|2[a-eA-E]|6[0-9a-fA-F])|[fF][eE](?:0[0-9a-fA-F]|[fF]{2}))"
 _FOLD = re.compile(
     rf"(?<!\\)\\++(?:u00([2-7][0-9a-fA-F])|(/)|(?:u001[bB]|x1[bB]|033|e){_CODE}|{_INVISIBLE_ESCAPE}|\r?\n)|%([2-7][0-9a-fA-F])"
-    rf"|(?:\x1b|\^\[){_CODE}|\x9b{_CODE[2:]}|\x1b\][^\x07\x1b\n]{{0,400}}(?:\x07|\x1b\\)"
+    rf"|(?:\x1b|\^\[){_CODE}|\x9b{_CODE[2:]}|\x1b[()*+][0-9A-Za-z]|\x1b\][^\x07\x1b\n]{{0,400}}(?:\x07|\x1b\\)"
     rf"|[{_INVISIBLE}\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]+"
 )
 """`cat -v` writes an escape character as `^[`; some terminals have a character of their own for `ESC [`."""
