@@ -90,6 +90,14 @@ def test_short_texts_are_passed_over_only_where_nothing_would_be_found(
         "password: >-\n  «»\n",
         "password: |\n  «»\n",
         "the password for the staging page: «»",
+        "| host | user | `pw` |\n|------|------|----|\n| db1 | root | `«»` |",
+        "> | Service | Password |\n> | :-- | :-- |\n> | nightly | none |\n> | shop | «» |\n",
+        "WPA2 key: «»",
+        "Enter passphrase for /etc/ssh/host_key.pem: «»\n",
+        "printf '%s\\n' \"«»\" | sudo -S apt-get update",
+        'machine ftp.example.net login ann password "«»"',
+        'ansible-playbook site.yml -e "ansible_become_pass=«»"',
+        "schtasks /create /tn nightly /ru ann /rp «»",
         "$x = ConvertTo-SecureString '«»' -AsPlainText -Force",
         '$x = ConvertTo-SecureString -AsPlainText -Force -String "«»"',
         'expect "*assword:*"\nsend "«»"',
@@ -97,6 +105,24 @@ def test_short_texts_are_passed_over_only_where_nothing_would_be_found(
 )
 def test_a_password_is_found_however_it_is_named(text: str) -> None:
     invented = "Birke!4711tor"
+    before = text.index("«»")
+    (found,) = detector.find_secrets(text.replace("«»", invented))
+    assert found == Secret(before, before + len(invented), "password")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gpg passphrase: «»",
+        "The passphrase is «».\nNext step",
+        'passphrase = "«»"',
+        "gpg --batch --passphrase '«»' -d s.gpg",
+        'ssh-keygen -t ed25519 -N "«»" -f id',
+        'network={\n  ssid="Nebel"\n  psk="«»"\n}',
+    ],
+)
+def test_a_passphrase_of_plain_words_is_found(text: str) -> None:
+    invented = "amber violin staple orbit"
     before = text.index("«»")
     (found,) = detector.find_secrets(text.replace("«»", invented))
     assert found == Secret(before, before + len(invented), "password")
@@ -116,6 +142,14 @@ def test_a_password_is_found_however_it_is_named(text: str) -> None:
         "- name: DB_PASSWORD\n  valueFrom:\n    secretKeyRef: {name: db, key: password}",
         '{"name": "password", "value": "required"}',
         "password for staging: ask Maria",
+        "| field | password |\n|---|---|\n| type | str |\n| column | password_hash |\n| coded by | argon2id |\n| read | user.password |",
+        "| password | strength |\n|---|---|\n| <your-password> | - |\n| ******** | - |",
+        "Enter passphrase for /etc/ssh/host_key.pem: \nPermission denied",
+        "openssl rsa -in k.pem -passin pass:$KEY_PASS",
+        "passphrase: read from the environment of the process",
+        "passphrase: must have at least four words",
+        'ssh-keygen -N "the new passphrase"',
+        'psk="$WIFI_PSK"',
         "password: |\n  Optional[str]\n",
         "ConvertTo-SecureString $plain -AsPlainText -Force",
         'expect "*assword:*"\nsend "$env(PW)"',
@@ -149,6 +183,9 @@ KEY_ID, KEY = "AKIA" + "Q7RKEXVBX9TLM4ZP", "w8sYd3Hc6Jf1Kg5Mn0QaR7Rk2VbX9tLm4ZpW
         (f"Access key ID,Secret access key\n{KEY_ID},{KEY}\n", KEY),
         (f"| {KEY_ID} | {KEY} |", KEY),
         ("Le mot de passe du wifi est : Merle&Vent42", "Merle&Vent42"),
+        (f"export AWS_SECRET_ACCESS_KEY={KEY[:22]}\n{KEY[22:]}\nls", f"{KEY[:22]}\n{KEY[22:]}"),
+        ("openssl enc -in a -out b -pass pass:Merle,Vent42", "pass:Merle,Vent42"),
+        ("| id | secret |\n|---|---|\n| 1 | q7Rk2VbX9tLm4ZpW8sYd |", "q7Rk2VbX9tLm4ZpW8sYd"),
         ('variable "admin_password" {\n  type    = string\n  default = "Merle#Vent42"\n}', "Merle#Vent42"),
     ],
 )

@@ -13,7 +13,7 @@ from support.detector_score import Detector
 from support.fake_secrets import ALNUM, BASE64, HEX, LOWER, UPPER, WORDY
 from support.labelled_secrets import FOLDER
 
-Blind = Literal["blind", "blind-2", "blind-3", "blind-4"]
+Blind = Literal["blind", "blind-2", "blind-3", "blind-4", "blind-5"]
 Part = Literal["secrets", "harmless"]
 
 _HEAD = re.compile(r"^=== (.+)\n", re.MULTILINE)

@@ -16,7 +16,7 @@ BLIND_BEGIN, BLIND_END = (
     "<!-- blind numbers: written by tests/support/redaction_page.py -->\n",
     "<!-- end of the blind numbers -->\n",
 )
-BLIND: tuple[Blind, ...] = ("blind", "blind-2", "blind-3", "blind-4")
+BLIND: tuple[Blind, ...] = ("blind", "blind-2", "blind-3", "blind-4", "blind-5")
 
 
 def score_tables() -> str:

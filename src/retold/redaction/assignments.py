@@ -111,6 +111,8 @@ _LONGEST_NAME = 40
 _LONGEST_BETWEEN = 1_000
 _SHORTEST_WORD = 8
 _AWS_LENGTH = 40
+_AWS_REST = re.compile(r"\r?\n[ \t]{0,40}([A-Za-z0-9+/]{1,24})(?![A-Za-z0-9+/=_:.-])")
+"""The rest of a key that a line end parts. The length of the whole key is known."""
 _SHORTEST = {
     "password": SHORTEST_PASSWORD,
     "cookie": SHORTEST_SECRET,
@@ -183,6 +185,14 @@ def _value(text: str, place: int, name: re.Match[str], budget: Budget) -> Secret
     if not quoted:
         end -= _trailing_punctuation(secret)
         secret = text[start:end]
+        last = _AWS_REST.match(text, end) if len(secret) < _AWS_LENGTH else None
+        if (
+            last
+            and len(secret) + len(last[1]) == _AWS_LENGTH
+            and _is_aws(whole)
+            and is_random(secret + last[1])
+        ):
+            return Secret(start, last.end(), "aws-secret-key")
     is_whole = between[0] == ">" or (between[0] == "=" and _is_in_connection(text, name.end() - len(whole)))
     kind = _kind(
         group,
@@ -259,7 +269,12 @@ def _kind(  # noqa: PLR0913 - everything that a value is judged by
         return "secret"
     if not is_random(value) or (low == "key" and (is_spoken or not _KEY.match(value))):
         return None
-    return "aws-secret-key" if len(value) == _AWS_LENGTH and "secret" in low and "key" in low else "secret"
+    return "aws-secret-key" if len(value) == _AWS_LENGTH and _is_aws(name) else "secret"
+
+
+def _is_aws(name: str) -> bool:
+    low = name.lower()
+    return "secret" in low and "key" in low
 
 
 def _is_flagged(between: str, value: str) -> bool:

@@ -1,4 +1,4 @@
-"""Secrets in blocks of lines and in base64: private keys, Kubernetes secrets, JSON web keys, `.pgpass`, encoded text."""
+"""Secrets in blocks of lines and in base64: private keys, Kubernetes secrets, JSON web keys, `.pgpass`, tables, encoded text."""
 
 import base64
 import binascii
@@ -8,7 +8,7 @@ from codecs import BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Sequence
 
 from retold.redaction.rules import Budget, WordPositions
-from retold.redaction.secrets import Secret, is_argument
+from retold.redaction.secrets import Secret, is_argument, is_password, is_random
 
 _SIGNS = (string.ascii_letters + string.digits + "+/").encode()
 _CLASSES = bytes(0x61 if sign in _SIGNS else 0x20 for sign in range(256))
@@ -113,7 +113,14 @@ _LONGEST_HOST = 200
 _KTY = "kty"
 _PORTS = (":5432:", ":*:")
 
-ANCHORS = (_PEM_START, _PEM_LAST, *_MANIFESTS, "private-lines", _KTY, *_PORTS)
+_RULERS = ("|--", "| --", "|:--", "| :--")
+"""The beginnings of the line below the header of a Markdown table."""
+_SECRET_COLUMN = re.compile(
+    r"(?i)\W{0,4}(?:(pass(?:wor[dt]|wd|phrase)?|pwd?|mot de passe|kennwort)|[\w ]{0,20}(?:secret|token|api[ _-]?key))\W{0,4}"
+)
+_MOST_ROWS, _LONGEST_ROW = 100, 1_000
+
+ANCHORS = (_PEM_START, _PEM_LAST, *_MANIFESTS, "private-lines", _KTY, *_PORTS, *_RULERS)
 """Words to search for in the lowercase text."""
 
 
@@ -127,6 +134,7 @@ def find_blocks(text: str, low: str, positions: WordPositions, budget: Budget) -
     yield from _manifests(text, low, manifests, budget)
     yield from _web_keys(text, positions.get(_KTY, ()), budget)
     yield from _password_files(text, positions, budget)
+    yield from _tables(text, sorted(place for ruler in _RULERS for place in positions.get(ruler, ())), budget)
 
 
 def _matches(
@@ -192,6 +200,66 @@ def _password_files(text: str, positions: WordPositions, budget: Budget) -> Iter
             budget.spend(found.end() - start if found else place - start + 1)
             if found and is_argument(found[1]):
                 yield Secret(*found.span(1), "password")
+
+
+def _tables(text: str, places: Iterable[int], budget: Budget) -> Iterator[Secret]:
+    """Yield the values in the columns of Markdown tables with the header `password`, `token` or the like."""
+    done = 0
+    for place in places:
+        budget.spend(1)
+        if place < done or text[max(0, place - 1) : place] not in ("", "\n", " ", "\t", ">"):
+            continue
+        start = _line_start(text, place, done)
+        header = _line_start(text, start - 1, done)
+        budget.spend(place - header)
+        if text[start:place].strip(" \t>"):
+            continue
+        columns = {
+            number: bool(found[1])
+            for number, (first, last) in enumerate(_cells(text, header, start - 1))
+            if (found := _SECRET_COLUMN.fullmatch(text, first, last))
+        }
+        done = _line_end(text, place)
+        for _ in range(_MOST_ROWS if columns else 0):
+            row, done = done + 1, _line_end(text, done + 1)
+            budget.spend(done - row + 1)
+            if not text[row : row + 80].lstrip(" \t>").startswith("|"):
+                break
+            for number, (first, last) in enumerate(_cells(text, row, done)):
+                value = text[first:last]
+                if number in columns and (is_random(value) or (columns[number] and _is_cell(value))):
+                    yield Secret(first, last, "password" if columns[number] else "secret")
+
+
+def _is_cell(value: str) -> bool:
+    return " " not in value and is_password(value, is_quoted=False)
+
+
+def _line_start(text: str, place: int, first: int) -> int:
+    """Return the start of a line, or a position so far before that the line is too long for a table."""
+    first = max(first, place - _LONGEST_ROW, 0)
+    return text.rfind("\n", first, max(place, 0)) + 1 or first
+
+
+def _line_end(text: str, place: int) -> int:
+    """Return the end of a line, or a position so far behind that the line is too long for a table."""
+    last = min(len(text), place + _LONGEST_ROW)
+    end = text.find("\n", place, last)
+    return last if end < 0 else end
+
+
+def _cells(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of the cells of a row, without spaces and marks of code."""
+    place = text.find("|", start, end)
+    while place >= 0:
+        after = text.find("|", place + 1, end)
+        first, last = place + 1, end if after < 0 else after
+        while first < last and text[first] in " \t`*\r":
+            first += 1
+        while last > first and text[last - 1] in " \t`*\r":
+            last -= 1
+        yield first, last
+        place = after
 
 
 def find_private_keys(text: str, low: str, seen: WordPositions, budget: Budget) -> Iterator[Secret]:  # noqa: ARG001 - as all finders

@@ -82,7 +82,7 @@ _DUMMY = re.compile(
 )
 _DUMMY_PART = re.compile(
     r"(?i:your[_-]|[_-]your|example|placeholder|change[_-]?(?:me|this)|replace[_-]?(?:me|this|with)|redacted|dummy"
-    r"|x{5,}|\*{3,}|\.{3}|…|•{3}|0{10}|#{4,}|12345678|abcdefgh|[_-]here\b)"
+    r"|x{5,}|\*{3,}|\.{3}|…|•{3}|0{10}|#{4,}|12345678|abcdefgh|[_-]here\b|required\|)"
 )
 """Pieces of a value that show that it is not a real one."""
 _VARIABLE = re.compile(
@@ -110,6 +110,14 @@ _RANDOM = re.compile(r"[A-Za-z0-9+/=_.~%:-]+$")
 _CHANGE = re.compile(r"(?<=\d)(?=[A-Za-z])|(?<=[A-Za-z])(?=\d)|(?<=[a-z])(?=[A-Z])")
 _PASSPHRASE = re.compile(r"(?:[^\s\"'`:,;.?!()]{1,40} ){1,8}[A-Za-z!-]{2,20}\d{1,6}[!?.]?$")
 """Words of which the last ends in a number."""
+_PHRASE = re.compile(r"(?:[^\W\d_]{2,20}[ -]){2,9}[^\W\d_]{2,20}$")
+_PROSE = re.compile(
+    r"(?i)\b(?:an?|the|my|your|our|new|old|is|are|was|be|been|must|may|can|will|has|have|no|not|none|if|it|its|as|at|by|for|from|in|of|on|or"
+    r"|and|per|to|when|where|which|while|with|without|what\w*|that|this|only|once|ask(?:s|ed)?|enter(?:s|ed)?|type[sd]?|read|stored?|used?"
+    r"|set|unset|least|optional|required|random|default|missing|wrong|invalid|failed|prompt\w*|characters?|letters|words?|string|value|field"
+    r"|file|env\w*|variable|keys?|phrases?|secrets?|pass\w*|here|see|please|user|der|die|das|ein|eine|für|nicht|bitte|le|la|les|de|du|est)\b"
+)
+"""Words of a sentence about a passphrase. Few passphrases contain one."""
 _LETTER_AND_OTHER = re.compile(r"(?=.*[^A-Za-z])(?=.*[A-Za-z])|\d{6,}$")
 
 _DENSE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[^\s<>\"'`]+$")
@@ -181,6 +189,11 @@ def is_argument(value: str) -> bool:
     if _PATH.match(value) or _KEYWORD.match(value):
         return False
     return " " not in value or any(sign.isdigit() for sign in value)
+
+
+def is_phrase(value: str) -> bool:
+    """Return whether a value is a passphrase: several words that are no sentence."""
+    return bool(_PHRASE.match(value)) and not _PROSE.search(value) and not is_dummy(value)
 
 
 def is_strong(value: str) -> bool:

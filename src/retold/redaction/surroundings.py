@@ -15,7 +15,7 @@ from retold.redaction.rules import (
     apply_rules,
     group_by_anchor,
 )
-from retold.redaction.secrets import Secret, is_argument, is_dummy, is_random, is_strong
+from retold.redaction.secrets import Secret, is_argument, is_dummy, is_phrase, is_random, is_strong
 
 _SHORTEST_TOKEN, _SHORTEST_COOKIE = 20, 24
 
@@ -141,7 +141,25 @@ _FLAGS = (
         is_argument,
         before=re.compile(r"\b(?:ldap\w{3,10}|security)\b"),
     ),
-    Rule("-n ", re.compile(r"(?<=\s)-N " + ARGUMENT), is_argument, before=re.compile(r"\bssh-keygen\b")),
+    Rule(
+        "-n ",
+        re.compile(r"(?<=\s)-N " + ARGUMENT),
+        lambda value: is_argument(value) or is_phrase(value),
+        before=re.compile(r"\bssh-keygen\b"),
+    ),
+    Rule("/rp ", re.compile(r"(?i)/rp " + ARGUMENT), is_argument, before=re.compile(r"\bschtasks\b")),
+    Rule(
+        "pass",
+        re.compile(r"pass:" + ARGUMENT),
+        is_argument,
+        before=re.compile(r"\bopenssl\b.{0,300}?-pass(?:in|out|word)? [\"']?$"),
+    ),
+    Rule(
+        "pass",
+        re.compile(r"(?i)pass(?:word|wd)?=([^\s\"'\\]{3,200})(?=[\s\"'])"),
+        is_argument,
+        before=re.compile(r"\bansible(?:-\w{1,20})? .{0,300}?(?:-e|--extra-vars) ?[\"'][^\"']{0,200}$"),
+    ),
     Rule("-a ", re.compile(r"(?<=\s)-a " + ARGUMENT), is_argument, before=re.compile(r"\bredis-cli\b")),
     Rule(
         "-u",
@@ -190,7 +208,9 @@ _OTHERS = (
 )
 _PIPE_READERS = ("sudo", "stdin", "pass", "secret", "cryptsetup")
 """Programs and flags that read a password from a pipe."""
-_ECHO = re.compile(r"(?i)(?:echo|printf) (?:-[neE]{1,3} )?" + ARGUMENT + r" {0,4}\|")
+_ECHO = re.compile(
+    r"(?i)(?:echo|printf) (?:-[neE]{1,3} )?(?:[\"']?%s(?:\\{1,4}n)?[\"']? )?" + ARGUMENT + r" {0,4}\|"
+)
 _HERE = re.compile(r"[^\n|;&<]{0,200}<<< ?" + ARGUMENT)
 _FROM_PIPE = re.compile(
     r"(?i)sudo (?:-\w+ ){0,4}-S\b|stdin\b|pass(?:wd|phrase-fd)\b|secret create\b|cryptsetup\b"
@@ -241,6 +261,33 @@ _SENTENCES = group_by_anchor((
         "phrase",
         re.compile(r"PHRASE=([\"'])((?:[^\s\"'`$]{1,40} ){2,12}[^\s\"'`$]{1,40})\1"),
         _is_no_dummy,
+    ),
+    Rule(
+        "phrase",
+        re.compile(r"(?i:(?<=pass)phrase)(?: (?:is|was|lautet|ist))?:?[ =]{1,3}((?:[a-z]{3,12} ){3,7}[a-z]{3,12})(?=[.!]?[\"'`]?(?:\s{0,3}\n|\Z))"),
+        is_phrase,
+    ),
+    Rule(
+        "phrase",
+        re.compile(r"(?i:(?<=pass)phrase)(?: (?:is|was|lautet|ist))?\\{0,4}[\"']?[ :=]{1,4}(\\{0,4}[\"'])((?:[^\s\"'`$\\]{1,20} ){2,9}[^\s\"'`$\\]{1,20})\1"),
+        is_phrase,
+    ),
+    Rule("psk", re.compile(r"(?i)psk ?= ?\"([^\"\n]{8,63})\""), _is_no_dummy),
+    Rule(
+        "wpa",
+        re.compile(r"(?i)wpa[23]?(?:[ -](?:psk|personal))?[ -](?:key|password|passphrase|schlüssel)(?: (?:is|ist|lautet))?\s?[:=]?\s{1,3}[\"']?([^\s\"',;]{8,63})"),
+        lambda value: _is_network_key(value) or (is_argument(value) and not value.isalpha()),
+    ),
+    Rule(
+        "pass",
+        re.compile(r"(?i)(?<=enter )pass(?:phrase|word) for [^\n:]{1,200}: {1,3}(\S{5,200})(?=\s{0,3}(?:\n|\Z))"),
+        is_strong,
+    ),
+    Rule(
+        "pass",
+        re.compile(r"(?i)password[ \t]{1,8}\"([^\"\n]{3,200})\""),
+        _is_no_dummy,
+        before=re.compile(r"\bmachine \S{1,200} .{0,200}?\blogin\b"),
     ),
     *(
         Rule(
