@@ -158,7 +158,9 @@ def _rest(passage: Passage, offset: int, redact: Callable[[str], str]) -> Passag
     """Return a passage from an offset of its quote on, redacted."""
     again = " (continued)" if offset else ""
     quote = passage.quote if passage.is_redacted else redact(passage.quote)
-    return Passage(head_line(redact(passage.head)) + again, show_hidden(quote)[offset:])
+    # A title joins several lines into one, so a secret may continue after a space that was a line end.
+    lines = redact(passage.head.replace(" ", "\n"))
+    return Passage(head_line(redact(" ".join(lines.split()))) + again, show_hidden(quote)[offset:])
 
 
 def fence_reply(reply: Reply, more: str) -> str:

@@ -19,6 +19,10 @@ _BY_SHAPE = frozenset(("email", "home"))
 """Kinds that the detector finds everywhere by their form, so that they need not be searched for."""
 _FEW = 256
 """Up to so many secrets or names, a search for each is used; up to twice as many, that is faster than one pass."""
+_CUT = "…"
+"""The end of a text that was cut."""
+_LONGEST_CUT, _SHORTEST_CUT = 200, 4
+"""Characters of the beginning of a secret at the end of a text that was cut."""
 _WORD = re.compile("[a-z0-9]+")
 _MOST_ESCAPES = 8
 """How many times a value may have been escaped: JSON in JSON in JSON is rare."""
@@ -108,6 +112,22 @@ class Placeholders:
         for home in self._homes:
             yield from (PlaceholderSpan(*found.span(), HOME, "home") for found in home.finditer(text))
 
+    def cut_secret(self, text: str) -> Iterator[PlaceholderSpan]:
+        """Yield the range of the beginning of a known secret at the end of a text that was cut."""
+        end = len(text) - len(_CUT)
+        if not text.endswith(_CUT) or not self._forms:
+            return
+        forms = {" ".join(form.split()): form for form in self._forms}
+        for place in range(max(0, end - _LONGEST_CUT), end - _SHORTEST_CUT + 1):
+            if text[place - 1 : place].isalnum():
+                continue
+            beginning = text[place:end].rstrip()
+            form = next((form for line, form in forms.items() if line.startswith(beginning)), None)
+            if form is not None and len(beginning) >= _SHORTEST_CUT:
+                placeholder = self._forms[form]
+                yield PlaceholderSpan(place, place + len(beginning), placeholder, self._kinds[placeholder])
+                return
+
     def _find_each(self, text: str) -> Iterator[tuple[int, str]]:
         """Yield the positions of each form, with one search for each form."""
         for form in self._forms:
@@ -170,7 +190,7 @@ def _forms(kind: str, found: str, value: str) -> set[str]:
     """Return the forms in which a secret may be written elsewhere."""
     if kind == "private-key":
         return {line for line in _LINE_END.split(found) if len(line) >= _SHORTEST_LINE}
-    forms = {found, value}
+    forms = {found, value, " ".join(value.split())}
     try:
         once = json.dumps(value, ensure_ascii=False)[1:-1]
         forms |= {once, json.dumps(once, ensure_ascii=False)[1:-1], quote(value, safe="")}

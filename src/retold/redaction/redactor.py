@@ -29,6 +29,7 @@ _LINKS = frozenset(("call", "child", "children", "id", "key", "native_id", "pare
 """Fields that link sessions, messages and calls."""
 _DATA = frozenset(("data", "signature"))
 """Fields that hold base64. They become None, because a placeholder could not be decoded."""
+_TITLE = "title"
 _NAMES, _VALUES = ("name", "key", "Name", "Key", "variable"), ("value", "Value")
 _DEEPEST = 100
 TOO_DEEP = "[left out: nested too deep to be checked]"
@@ -38,11 +39,14 @@ NO_TEXT = "[left out: cannot be checked]"
 class TextWalk:
     """Walks through the texts of one session and replaces each by what the visitor returns."""
 
-    def __init__(self, visitor: Visitor) -> None:
-        self._visitor = visitor
+    def __init__(self, visitor: Visitor, *, is_line: bool = False) -> None:
+        """Replace texts; with `is_line`, all of them are treated as titles."""
+        self._visitor, self._is_line = visitor, is_line
         self._path: list[str] = []
         self.name: str | None = None
         """The name to which the current text is assigned, if any."""
+        self.is_line = is_line
+        """Whether the current text joins several lines into one and may be cut, as a title is."""
         self.is_link = False
         self.is_data = False
         """Whether the current text is data in base64."""
@@ -61,8 +65,10 @@ class TextWalk:
                 continue
             self._path.append(name)
             self.is_link, self.is_data = name in _LINKS, name in _DATA
+            self.is_line = self._is_line or name == _TITLE
             replaced = self.value(item)
             is_left_out, self.is_link, self.is_data = self.is_data and replaced is not item, False, False
+            self.is_line = self._is_line
             self._path.pop()
             if replaced is not item:
                 changes[name] = None if is_left_out else replaced
@@ -221,18 +227,21 @@ class Redactor:
         redacted: Session = msgspec.structs.replace(bare, timeline=tuple(timeline))
         return redacted
 
-    def redact_text(self, text: str) -> str:
-        """Return a text without its secrets and without those of earlier sessions."""
-        walk = TextWalk(self._replace)
+    def redact_text(self, text: str, *, is_line: bool = False) -> str:
+        """Return a text without its secrets and without those of earlier sessions; `is_line` as in `redact_value`."""
+        walk = TextWalk(self._replace, is_line=is_line)
         self._learn_text(text, walk)
         redacted = self._replace(text, walk)
         self._found.clear()
         return redacted
 
-    def redact_value(self, value: T) -> T:
-        """Return a struct of texts without its secrets and without those of earlier sessions."""
+    def redact_value(self, value: T, *, is_line: bool = False) -> T:
+        """Return a struct of texts without its secrets and without those of earlier sessions.
+
+        With `is_line`, each of its texts joins several lines into one or may be cut, as a title does.
+        """
         TextWalk(self._learn_text).struct(value)
-        redacted: T = TextWalk(self._replace).struct(value)
+        redacted: T = TextWalk(self._replace, is_line=is_line).struct(value)
         self._found.clear()
         return redacted
 
@@ -273,6 +282,7 @@ class Redactor:
     def _without_secrets(self, text: str, walk: TextWalk) -> str:
         for _ in range(_ROUNDS):  # the rest of one secret may be another
             spans = self.spans(text, is_link=walk.is_link) + self._find_unchecked(text, is_data=walk.is_data)
+            spans += self._line_spans(text) if walk.is_line else ()
             if not spans:
                 break
             spans = merge_overlaps(spans)
@@ -288,6 +298,14 @@ class Redactor:
         if not is_link:  # a name must not break a link
             spans += self._known.names(text)
         return merge_overlaps(spans) if spans else spans
+
+    def _line_spans(self, text: str) -> Iterator[PlaceholderSpan]:
+        """Yield the secrets with a space that was a line end, and the beginning of a secret where the text was cut."""
+        yield from self._known.cut_secret(text)
+        lines = text.replace(" ", "\n")
+        for finding in self._findings(lines) if lines != text else ():
+            if " " in text[finding.start : finding.end]:
+                yield self._known.span(lines, finding)
 
     def _find_unchecked(self, text: str, *, is_data: bool) -> list[PlaceholderSpan]:
         """Return the ranges of data that cannot be checked."""

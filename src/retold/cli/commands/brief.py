@@ -104,7 +104,7 @@ def _print(found: Digest, name: str, options: Namespace, console: Console) -> No
         from retold.redaction import Redactor
 
         redactor = Redactor(home=os.path.expanduser("~"))
-        found = redactor.redact_value(found)
+        found = redactor.redact_value(found, is_line=True)
         report = [
             one for one in redactor.report() if one.kind != "home"
         ]  # nearly every path contains the home

@@ -29,7 +29,7 @@ def _answer(context: ToolContext, arguments: Arguments) -> Iterator[Passage]:
     if context.first_passage or not digest.sessions:
         return
     if context.make_redactor is not None:
-        digest = context.make_redactor().redact_value(digest)
+        digest = context.make_redactor().redact_value(digest, is_line=True)
     names = sorted({folder_name(root) for root in digest.roots})
     page = format_brief(digest, ", ".join(names) or "past work", int(arguments.budget * _SHARE), is_utc=True)
     yield Passage("a digest of past conversations", page.rstrip("\n"), is_redacted=True)
