@@ -15,7 +15,15 @@ from retold.redaction.rules import (
     apply_rules,
     group_by_anchor,
 )
-from retold.redaction.secrets import Secret, is_argument, is_dummy, is_phrase, is_random, is_strong
+from retold.redaction.secrets import (
+    Secret,
+    is_argument,
+    is_dummy,
+    is_password,
+    is_phrase,
+    is_random,
+    is_strong,
+)
 
 _SHORTEST_TOKEN, _SHORTEST_COOKIE = 20, 24
 
@@ -147,6 +155,18 @@ _FLAGS = (
         lambda value: is_argument(value) or is_phrase(value),
         before=re.compile(r"\bssh-keygen\b"),
     ),
+    Rule(
+        "/p:",
+        re.compile(r"(?<=\s)/p:" + ARGUMENT),
+        is_argument,
+        before=re.compile(r"\b(?:[wx]?freerdp\d?|wlfreerdp|rdesktop)\b"),
+    ),
+    Rule(
+        "pass",
+        re.compile(r"pass[ =]" + ARGUMENT),
+        is_argument,
+        before=re.compile(r"\b(?:keytool|jarsigner)\b.{0,300}?-(?:src|dest)?(?:store|key)$"),
+    ),
     Rule("/rp ", re.compile(r"(?i)/rp " + ARGUMENT), is_argument, before=re.compile(r"\bschtasks\b")),
     Rule(
         "pass",
@@ -271,6 +291,14 @@ _SENTENCES = group_by_anchor((
         "phrase",
         re.compile(r"(?i:(?<=pass)phrase)(?: (?:is|was|lautet|ist))?\\{0,4}[\"']?[ :=]{1,4}(\\{0,4}[\"'])((?:[^\s\"'`$\\]{1,20} ){2,9}[^\s\"'`$\\]{1,20})\1"),
         is_phrase,
+    ),
+    *(
+        Rule(
+            anchor,
+            re.compile(r"(?i)(?:pwd|password) ?= ?\{([^{}\n]{3,200})\}"),
+            lambda value: is_password(value, is_quoted=False),
+        )
+        for anchor in ("pw", "pass")
     ),
     Rule("psk", re.compile(r"(?i)psk ?= ?\"([^\"\n]{8,63})\""), _is_no_dummy),
     Rule(
