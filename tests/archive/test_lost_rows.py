@@ -5,6 +5,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from support import cases
 from support.conversation_files import FORMS, turns
 from support.person import Person
 
@@ -115,4 +116,16 @@ def test_a_full_examination_counts_tool_calls_and_requests(person: Person, table
     ((session, text),) = faults(person, "--full")
     assert (session, f"rows of its {named} are missing" in text) == (key("claude"), True)
     assert person.run("sync", "--reindex").code == 0
+    assert faults(person, "--full") == []
+
+
+@pytest.mark.parametrize("case", [name for name in cases.NAMES if name.startswith("captured-json")])
+def test_totals_that_the_agent_printed_are_no_lost_requests(tmp_path: Path, case: str) -> None:
+    person = Person(tmp_path / "ann")
+    (file,) = cases.input_files(case)
+    chats = person.folder / ".gemini/tmp/almanac/chats"
+    chats.mkdir(parents=True)
+    (chats / "session-2026-03-01T09-00-00000001.json").write_bytes((cases.FOLDER / case / file).read_bytes())
+    person.sync()
+    assert len(person.rows()) == 1
     assert faults(person, "--full") == []
