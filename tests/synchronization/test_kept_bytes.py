@@ -90,6 +90,36 @@ def test_a_rewrite_without_a_picture_and_without_tokens_takes_neither_away(tmp_p
         assert source_states(session) == ["earlier", "present"]
 
 
+def without_tokens(value: Any) -> Any:
+    """Return a record without what it says of tokens."""
+    if isinstance(value, list):
+        return [without_tokens(item) for item in value if not _counts_tokens(item)]
+    if isinstance(value, dict):
+        return {name: without_tokens(item) for name, item in value.items() if name not in ("tokens", "usage")}
+    return value
+
+
+def _counts_tokens(record: Any) -> bool:
+    payload = record.get("payload") if isinstance(record, dict) else None
+    return isinstance(payload, dict) and payload.get("type") == "token_count"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_tokens_count_that_a_later_version_of_the_file_no_longer_tells(tmp_path: Path, form: str) -> None:
+    person = Person(tmp_path / "ann")
+    file = FORMS[form].write(person.folder, 1, turns("heron", "otter"))
+    person.sync()
+    (earlier,) = person.sessions().values()
+    assert earlier["usage"]["total"]
+    lines = [json.loads(file.read_text())] if form == "gemini-json" else records_in(file)
+    write_file(file, as_lines(without_tokens(lines)))
+    for arguments in ((), ("--reindex",)):
+        person.sync(*arguments)
+        (session,) = person.sessions().values()
+        assert session["usage"] == earlier["usage"]
+        assert session["counts"] == earlier["counts"]
+
+
 LEFT_OUT: dict[str, tuple[str, Callable[[Any], object]]] = {
     "the parent of a line": ("claude", lambda lines: lines[2].update(parentUuid=lines[0]["uuid"])),
     "the branch of one line": ("claude", lambda lines: lines[2].pop("gitBranch")),

@@ -410,7 +410,9 @@ class _CopyMerger:
             copied = replace(node, chain=chains.get(node.chain, MAIN))
             if known is None and (node.is_chained or msgspec.json.encode(node.entry) not in self._unnamed):
                 added[place] = state.add(copied)
-            elif known is not None and not self._is_held(node.entry, state.nodes[known].entry):
+            elif known is not None and self._is_held(node.entry, state.nodes[known].entry):
+                self._take_usage(known, node.entry)
+            elif known is not None:
                 versions.append((known, copied))
         for place in added.values():
             self._note(state.nodes[place])
@@ -423,6 +425,15 @@ class _CopyMerger:
         calls = {call: added[place] for call, place in other.calls.items() if place in added}
         state.calls = calls | state.calls
         return bool(added or versions)
+
+    def _take_usage(self, known: int, other: Entry) -> None:
+        """Give a line the token counts of another version of it, unless a line already counts that request."""
+        request, entry = _request(other), self._state.nodes[known].entry
+        if not isinstance(other, Message) or not isinstance(entry, Message):
+            return
+        if request is not None and entry.usage is None and not self._requests[request]:
+            self._state.replace_entry(known, replace(entry, usage=other.usage))
+            self._requests[request] += 1
 
     def _note(self, node: Node) -> None:
         """Index a line that was added."""
