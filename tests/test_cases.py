@@ -29,6 +29,7 @@ TESTED_ON_DISK = {
     "changed-while-read": "test_a_file_that_never_settles_is_told",
     "missing-file": "test_a_missing_file_is_told",
     "not-a-file": "test_a_folder_is_told",
+    "nothing-said": "test_doctor_finds_nothing_about_a_set_up_of_another_agent",
     "original-damaged": "test_a_damaged_original_costs_no_other",
     "reader-failed": "test_a_bug_of_ours_costs_one_conversation_and_is_told",
     "reader-timeout": "test_a_cluster_that_cannot_be_read_is_put_off_and_costs_no_other",
@@ -93,6 +94,7 @@ def test_the_tests_on_disk_are_there(test: str) -> None:
             "test_bad_input.py",
             "synchronization/test_isolation.py",
             "synchronization/test_put_off.py",
+            "search/test_unspoken.py",
         )
     ]
     assert any(f"def {test}(" in file.read_text(encoding="utf-8") for file in files)

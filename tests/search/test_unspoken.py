@@ -14,7 +14,8 @@ from retold.search.filters import Filters
 from retold.search.listing import list_projects
 from retold.search.pages import PageBounds, load_list_page
 from retold.search.quick_find import load_cards
-from support.gemini_home import ROOT, GeminiHome, at, gemini, metadata, session_id, sha, user
+from support.conversation_files import FORMS, as_lines, codex_records, uuid, write_file
+from support.gemini_home import ROOT, GeminiHome, Json, at, gemini, metadata, session_id, sha, user
 from support.person import Person
 
 PAGE = Path(__file__).parents[2] / "docs/conversations.md"
@@ -120,6 +121,40 @@ def test_doctor_finds_nothing_about_it(person: Person) -> None:
         one for one in findings if one["session"] in {*unspoken, "a2a-server", session_id(2), session_id(3)}
     ]
     assert "prompts-only" not in {one["finding"] for one in findings}
+
+
+@pytest.mark.parametrize("form", ["claude", "codex"])
+def test_doctor_finds_nothing_about_a_set_up_of_another_agent(tmp_path: Path, form: str) -> None:
+    person = Person(tmp_path / "ann")
+    file = FORMS[form].write(person.folder, 1, ())
+    records: dict[str, list[Json]] = {
+        "claude": [
+            {"type": "summary", "summary": "Tides", "leafUuid": uuid(7)},
+            {
+                "type": "file-history-snapshot",
+                "messageId": uuid(8),
+                "snapshot": {},
+                "isSnapshotUpdate": False,
+            },
+        ],
+        "codex": codex_records(1, ()),
+    }
+    write_file(file, as_lines(records[form]))
+    assert person.sync()["new_sessions"] == 0
+    assert person.run("doctor", "--json").objects == []
+    assert person.run("list").out == ""
+
+
+@pytest.mark.parametrize(
+    "line", ['{"type": "said", "words": "heron"}\n', '{"type": "user", "message": {"ro\n', ""]
+)
+def test_doctor_names_a_transcript_that_cannot_be_understood(tmp_path: Path, line: str) -> None:
+    person = Person(tmp_path / "ann")
+    file = FORMS["claude"].write(person.folder, 1, ())
+    known = as_lines([{"type": "summary", "summary": "Tides", "leafUuid": uuid(7)}])
+    write_file(file, known + line if line else "")
+    person.run("sync")
+    assert [one["finding"] for one in person.run("doctor", "--json").objects] == ["refused-file"]
 
 
 def test_a_file_that_cannot_be_understood_stays_in_the_list(person: Person) -> None:

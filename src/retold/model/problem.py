@@ -43,6 +43,9 @@ CODES: dict[str, Code] = {
     "no-metadata": Code("note", "The file says no session id; its name stands in for it."),
     "not-a-file": Code("loss", "The path is a folder, a pipe or a device, not a file."),
     "not-a-session": Code("loss", "The file was read, but it holds no conversation in a known form."),
+    "nothing-said": Code(
+        "note", "The file is one of the agent's, but nobody spoke in it; it is no conversation."
+    ),
     "nul-bytes": Code(
         "loss",
         "NUL bytes stand where text was, as a crash of the machine leaves them; what stands around them was read.",

@@ -206,7 +206,7 @@ def test_a_file_that_is_no_session_is_told(made: Made, tmp_path: Path) -> None:
     archive = sync_archive(tmp_path / "retold", {"HOME": str(made.folder)})
     assert len(archive.sessions()) == 1
     refusals = [(problem.code, problem.path) for problem in archive.refusals()]
-    assert refusals == [("not-a-session", str(empty))]
+    assert refusals == [("nothing-said", str(empty))]
 
 
 def test_links_are_not_followed(made: Made, tmp_path: Path) -> None:

@@ -379,7 +379,9 @@ def read(source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] |
         state = _fold_lines(line_end_state, file, source.disk)
     chains = places_by_chain(state)
     if not chains:
-        return problem("not-a-session", "nothing was said in it", source.display_path)
+        is_understood = state.records and not any(one.severity == "loss" for one in state.problems)
+        code = "nothing-said" if is_understood and not state.opaque else "not-a-session"
+        return problem(code, "nothing was said in it", source.display_path)
     first = next(iter(chains))
     return tuple(
         _make_reading(

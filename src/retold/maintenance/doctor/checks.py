@@ -110,7 +110,7 @@ def _refused_files(home: SurveyedHome, survey: Survey) -> Iterator[Finding]:
     for path in home.files:
         file = survey.files.get(path)
         problem = None if file is None or file.refusal is None else json.loads(file.refusal)
-        if problem is not None and problem["code"] not in FAILURE_CODES:
+        if problem is not None and problem["code"] not in (*FAILURE_CODES, "nothing-said"):
             text = f"{printable_path(path)}: {problem['message']} [{problem['code']}]"
             fix = format_command("retold", "read", printable_path(path))
             yield Finding("refused-file", "note", text, home.display_path, fix=fix)
