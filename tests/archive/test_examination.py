@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from retold.archive.examination import examine, find_damage
-from retold.archive.store import Store
+from retold.archive.store import Store, compress, decompress
 from support.conversation_files import FORMS, dice, turns
 from support.person import CommandResult, Person
 
@@ -90,6 +90,23 @@ def digest(person: Person) -> str:
 def test_a_whole_archive_has_no_faults(person: Person) -> None:
     assert faults(person) == faults(person, "--full") == {}
     assert find_damage(str(person.archive)) is None
+
+
+def put_other(person: Person, chunk: int) -> None:
+    """Replace a chunk by one that unpacks, without an error, to as many other bytes."""
+    with Store(str(person.archive), can_write=True) as record:
+        (packed,) = next(record.rows("SELECT packed FROM chunks WHERE id = ?", (chunk,)))
+        other = compress(decompress(bytes(packed)).swapcase())
+        record.connection.execute("UPDATE chunks SET packed = ? WHERE id = ?", (other, chunk))
+
+
+def test_a_chunk_that_holds_something_else_is_told(person: Person) -> None:
+    chunk = chunk_of(person, 5)
+    put_other(person, chunk)
+    for options in ((), ("--full",)):
+        found = faults(person, *options)
+        assert [*found] == [form_of(5)[0]]
+        assert f"chunk {chunk} is damaged" in found[form_of(5)[0]]
 
 
 HARMS: dict[str, Callable[[Person, int], object]] = {
