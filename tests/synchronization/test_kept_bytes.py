@@ -23,7 +23,7 @@ from support.conversation_files import (
     write_file,
 )
 from support.gemini_home import GeminiHome, gemini, sha, user
-from support.person import Person, source_states
+from support.person import Person, session_text, source_states
 
 pytestmark = pytest.mark.slow
 
@@ -118,6 +118,29 @@ def test_tokens_count_that_a_later_version_of_the_file_no_longer_tells(tmp_path:
         (session,) = person.sessions().values()
         assert session["usage"] == earlier["usage"]
         assert session["counts"] == earlier["counts"]
+
+
+@pytest.mark.parametrize("form", ["gemini-json", "gemini-lines"])
+@pytest.mark.parametrize("field", ["resultDisplay", "description", "displayName", "mood"])
+def test_what_a_call_showed_stays_when_a_later_version_of_the_file_leaves_it_out(
+    tmp_path: Path, field: str, form: str
+) -> None:
+    person = Person(tmp_path / "ann")
+    file = FORMS[form].write(person.folder, 1, turns("heron", "otter"))
+    lines = [json.loads(file.read_text())] if form == "gemini-json" else records_in(file)
+    messages = lines[0]["messages"] if form == "gemini-json" else lines
+    (call,) = next(message["toolCalls"] for message in messages if "toolCalls" in message)
+    call[field] = "bittern and dunlin"
+    write_file(file, as_lines(lines))
+    person.sync()
+    (earlier,) = person.sessions().values()
+    assert "bittern and dunlin" in session_text(earlier)
+    del call[field]
+    write_file(file, as_lines(lines))
+    for arguments in ((), ("--reindex",)):
+        person.sync(*arguments)
+        (session,) = person.sessions().values()
+        assert session["timeline"] == earlier["timeline"]
 
 
 LEFT_OUT: dict[str, tuple[str, Callable[[Any], object]]] = {

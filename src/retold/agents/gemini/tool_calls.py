@@ -263,8 +263,25 @@ def merge_calls(versions: Iterable[list[ToolCall | Opaque]]) -> list[ToolCall | 
     return [*by_id.values(), *opaque]
 
 
+_FILLED = (
+    "at",
+    "title",
+    "description",
+    "display",
+    "attachments",
+    "full_result",
+    "signature",
+    "extra",
+    "took_ms",
+)
+"""Fields of a call that a version without a value takes from another version."""
+
+
 def _choose_richer(first: ToolCall, second: ToolCall) -> ToolCall:
-    """Return the later version of a call, or the earlier one if the agent has masked or lost the result since."""
+    """Return the later version of a call, or the earlier one if the agent has masked or lost the result since.
+
+    Its empty fields are filled from the other version.
+    """
     best, other = second, first
     if (second.result is None and second.error is None) or (
         (second.result or "").startswith(MASK_OPENING) and not (first.result or "").startswith(MASK_OPENING)
@@ -274,7 +291,8 @@ def _choose_richer(first: ToolCall, second: ToolCall) -> ToolCall:
     texts |= dict.fromkeys(text for text in (other.result, other.error) if text)
     for own in (best.result, best.error):
         texts.pop(own or "", None)
-    return replace(best, other_results=tuple(texts))
+    filled = {name: getattr(other, name) for name in _FILLED if getattr(best, name) in (None, ())}
+    return replace(best, other_results=tuple(texts), **filled)
 
 
 def _extra(call: Record, found: Result, notes: Notes) -> Record | None:
