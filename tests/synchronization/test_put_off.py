@@ -123,6 +123,30 @@ def test_a_session_that_was_read_stays_when_its_reader_dies(person: Person) -> N
     assert kept(person, file) == file.read_bytes()
 
 
+SLOW_TO_KEEP = """
+from retold.synchronization.cluster import ClusterReader
+whole, calls = ClusterReader.file_states, []
+def file_states(self):
+    calls.extend([1] if os.environ["POISONED"] in self.paths else [])
+    ends = time.monotonic() + (100 if os.environ["POISONED"] in self.paths and len(calls) < 3 else 0)
+    while time.monotonic() < ends: pass
+    return whole(self)
+ClusterReader.file_states = file_states
+"""
+"""What is still done for a file that is put off takes too long, too, as on a disk that hangs for a while."""
+
+
+def test_a_cluster_is_put_off_whose_files_are_slow_to_keep(person: Person) -> None:
+    file, tries = poisoned_file(person), person.folder / "tries"
+    code = POISONED.format(then=THEN["loop"], workers=0) + SLOW_TO_KEEP
+    env = {**person.env, "POISONED": str(file), "TRIES": str(tries)}
+    done = person.spawn("sync", "--json", code=code, env=env)
+    assert done.code == 0, done
+    assert (done.objects[0]["problems"], "reader-timeout" in done.err) == (1, True), done
+    assert person.rows().keys() == {form(number).key(number) for number in range(COUNT) if number != BAD}
+    assert kept(person, file) == file.read_bytes()
+
+
 def work_on(watch: TimeLimit, seconds: float) -> None:
     with watch.limit(seconds):
         while True:

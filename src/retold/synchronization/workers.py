@@ -127,8 +127,11 @@ def run_inline(
     """Yield the updates of jobs, read in this process."""
     with TimeLimit() as limit:
         for job, seconds in jobs:
-            with limit.limit(seconds):
-                result = runner.run(job)
+            try:
+                with limit.limit(seconds):
+                    result = runner.run(job)
+            except TooSlow as error:  # while the cluster was being put off, or at the very end
+                result = runner.postpone(job, error)
             yield write_entries(result, shards)
 
 
