@@ -13,6 +13,8 @@ from retold.agents.registry import AGENTS
 from retold.archive.store import Store
 from retold.archive.writer import Writer
 from retold.model.problem import problem
+from retold.synchronization.snapshot import FileChangedError
+from retold.synchronization.workers import TooSlow
 from support.conversation_files import FORMS, as_lines, claude_records, thread, turns, uuid, write_file
 from support.person import Person, archive_contents, table_differences
 
@@ -410,6 +412,31 @@ def test_what_was_kept_of_a_log_stays_when_the_reader_fails_on_it(
     done = person.run("sync", "--reindex", "--json")
     assert (done.code, done.objects[0]["problems"]) == (0, len(LOGS)), done
     assert lost <= person.rows().keys()
+    are_there(person, set())
+
+
+@pytest.mark.parametrize(
+    "error", [TypeError("unhashable type"), TooSlow(), FileChangedError("logs.json")], ids=repr
+)
+@pytest.mark.parametrize("log", LOGS)
+def test_a_log_that_cannot_be_compared_with_its_earlier_version_costs_no_other(
+    person: Person, monkeypatch: pytest.MonkeyPatch, log: str, error: Exception
+) -> None:
+    file = write_file(person.folder / log, LOGS[log])
+    person.sync()
+
+    def contains_values(*_: Any) -> bool:
+        raise error
+
+    monkeypatch.setattr("retold.synchronization.containment.contains_values", contains_values)
+    more = LOGS[log].replace("lostword", "otherword")
+    file.write_text(more + LOGS[log] if log.endswith("l") else f"{more[:-1]}, {LOGS[log][1:]}")
+    write(person, COUNT, "later")
+    done = person.run("sync", "--json")
+    assert done.code == 0, done
+    assert done.objects[0]["problems"] == 1
+    assert person.keys("later") == [key(COUNT)]
+    assert len(person.keys("lostword")) == 1
     are_there(person, set())
 
 

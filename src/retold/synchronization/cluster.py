@@ -168,11 +168,7 @@ class ClusterReader:
 
                 self._later = self._later or LaterVersions(self._join(readings) or ())
                 sessions = self._join(earlier)
-                if (
-                    sessions is not None
-                    and all(map(self._later.contain, sessions))
-                    and self._contains_bytes(path, original, sessions)
-                ):
+                if sessions is not None and self._is_contained(path, original, sessions, self._later):
                     self._superseded.setdefault(path, []).append(original.uid)
                     is_compared = False
                     continue
@@ -180,6 +176,20 @@ class ClusterReader:
             self._note_state(earlier, "earlier")
             found.extend(earlier)
         return found
+
+    def _is_contained(
+        self, path: str, original: StoredOriginal, sessions: Sequence[Session], later: "LaterVersions"
+    ) -> bool:
+        """Return whether later versions contain all of an earlier one; False, and a failure, if the comparison fails."""
+        try:
+            return all(map(later.contain, sessions)) and self._contains_bytes(path, original, sessions)
+        except FileChangedError as change:
+            if self._job.cluster is not None:  # the cluster is read again
+                raise
+            self.failures[path] = change.problem
+        except Exception as error:  # noqa: BLE001 - one bad file costs no other
+            self.record_failure([path], error)
+        return False
 
     def _contains_bytes(self, path: str, original: StoredOriginal, sessions: Iterable[Session]) -> bool:
         """Return whether a file has what no session shows of an earlier version: values, and unreadable parts."""
