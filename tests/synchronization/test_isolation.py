@@ -168,6 +168,32 @@ def test_a_session_that_was_read_stays_when_the_reader_fails_on_its_file(
     assert after["counts"] == before["counts"]
 
 
+@pytest.mark.parametrize("name", FORMS)
+def test_a_session_in_two_files_stays_whole_when_the_reader_fails_on_one(
+    tmp_path: Path, poison: Callable[..., None], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    person, one = Person(tmp_path / "ann"), FORMS[name]
+    first = one.write(person.folder, 1, turns("heron", "vole"))
+    aside = first.with_name(
+        first.name.replace(thread(1), thread(9)) if name == "codex" else f"notes{first.suffix}"
+    )
+    first.rename(aside)
+    one.write(person.folder, 1, turns("heron", "otter"))
+    person.sync()
+    (before,) = person.sessions().values()
+    assert before["counts"]["prompts"] == 3
+    poison(aside)
+    one.write(person.folder, 1, turns("heron", "otter", "plover", "dunlin"))
+    for options in ((), ("--reindex",)):
+        assert person.run("sync", *options).code == 0
+        (row,) = person.rows().values()
+        assert row["counts"] == before["counts"]
+    monkeypatch.undo()
+    assert person.run("sync", "--reindex").code == 0
+    (row,) = person.rows().values()
+    assert row["counts"]["prompts"] == 5
+
+
 def test_a_file_is_read_again_by_a_reader_that_no_longer_fails(
     person: Person, poison: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
