@@ -205,7 +205,7 @@ dataset.write_part = told
 @pytest.mark.parametrize("how", ["--no-redact", "--images"])
 def test_two_processes_write_what_one_writes(ann: Person, tmp_path: Path, how: str) -> None:
     options = ("export", "--all", "--format", "parquet", how)
-    many = "import retold.synchronization.workers as shares\nshares._MUCH = 0\n" + WRITERS
+    many = "from retold.synchronization import workers\nworkers._WORTH_PROCESSES = 0\n" + WRITERS
     few = "import retold.lake.dataset_files as layout\nlayout.PART_BYTES = 1500\n"
     for folder, code in (("one", few), ("two", few + many)):
         done = ann.spawn(*options, "-o", str(tmp_path / folder), code=code)
