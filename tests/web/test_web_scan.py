@@ -51,7 +51,7 @@ def scanners() -> list[str]:
     command = ["ps", "-eo", "ppid=,pid=,args="]
     listed = run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     own = [line.strip().partition(" ") for line in listed]
-    return [told for parent, _, told in own if parent == str(os.getpid()) and "scanner" in told]
+    return [told for parent, _, told in own if parent == str(os.getpid()) and "scan_job" in told]
 
 
 def wait_until_scanning(number: int, patience: float = PATIENCE) -> None:
