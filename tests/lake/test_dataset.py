@@ -41,7 +41,7 @@ def lake(ann: Person, tmp_path: Path) -> Path:
 def kept(person: Person, query: str) -> tuple[Any, ...]:
     with Store(str(person.archive)) as record:
         (found,) = record.rows(query)
-        return found
+        return tuple(found)
 
 
 def test_files_lie_by_table_agent_and_month(lake: Path) -> None:

@@ -107,7 +107,9 @@ def test_what_is_looked_for_is_not_in_the_list_of_processes(visit: Visit) -> Non
 
 
 def test_a_scanner_whose_server_died_ends_by_itself(archive: Path) -> None:
-    code = "from retold.search import scan_job; scan_job.TIME_LIMIT, scan_job._LATER = 2.0, 2.0; scan_job.main()"
+    code = (
+        "from retold.search import scan_job; scan_job.TIME_LIMIT, scan_job._LATER = 2.0, 2.0; scan_job.main()"
+    )
     folder = base64.b64encode(bytes(archive)).decode()
     job = {"text": "(a+)+$", "is_regex": True, "filters": {}, "limit": 9, "folder": folder}
     done = run(
