@@ -320,7 +320,7 @@ class Agent(Protocol):
         """
 
     def group_key(self, reading: Reading) -> str | None:
-        """Return a key shared by all readings of one conversation; None for a scrap, which only its name assigns."""
+        """Return a key shared by all readings of one conversation; None if only the file name assigns it."""
 
     def log_folder(self, reading: Reading) -> str | None:
         """Return the folder whose log holds prompts under the ids of its sessions.

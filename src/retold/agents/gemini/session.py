@@ -56,7 +56,7 @@ def group_key(reading: Reading) -> str | None:
     """Return a key of project and session id.
 
     An id that is no UUID counts together with the first message's id: `a2a-server` names hundreds of sessions.
-    A scrap without an id has no key.
+    A reading without an id has no key.
     """
     match reading.state:
         case Transcript() as transcript:
