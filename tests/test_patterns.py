@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from retold.agents.gemini.messages import _is_wrapped
+from retold.archive.foreign import _names_of
 from retold.archive.index.tokenizer import _dense_run
 from retold.config import _with_home
 from retold.redaction.placeholders import Placeholders, _mentions
@@ -40,10 +41,11 @@ CHAINED = frozenset(
 
 BUILT: dict[BuiltPattern, Callable[[], object] | None] = {
     BuiltPattern("retold.agents.gemini.messages", "_is_wrapped"): lambda: _is_wrapped("a b", "<x> a b </x>"),
+    BuiltPattern("retold.archive.foreign", "_names_of"): lambda: _names_of(1, "SELECT name FROM names"),
     BuiltPattern("retold.archive.index.tokenizer", "_dense_run"): _dense_run.__wrapped__,
     BuiltPattern("retold.config", "_with_home"): lambda: _with_home("[homes]\n", "x", "/y"),
-    BuiltPattern("retold.synchronization.import_offers", "label_in"): lambda: label_of_path("/x/y"),
-    BuiltPattern("retold.synchronization.import_offers", "placed"): lambda: localize_path("/x/y", "z"),
+    BuiltPattern("retold.synchronization.import_offers", "label_of_path"): lambda: label_of_path("/x/y"),
+    BuiltPattern("retold.synchronization.import_offers", "localize_path"): lambda: localize_path("/x/y", "z"),
     BuiltPattern("retold.search.quick_find", "_typo_pattern"): lambda: _typo_pattern.__wrapped__("migration"),
     BuiltPattern("retold.search.results", "_occurrences"): lambda: list(
         _occurrences(Term("phrase", "plain words", 0), _SearchText("re\u0301sume\u0301"))

@@ -62,7 +62,7 @@ class Archive:
         """Open the archive in a folder; raises FileNotFoundError if there is none."""
         if not archive_exists(folder):
             raise FileNotFoundError(f"no archive in {folder}: `retold sync` or `retold.sync()` makes one")
-        self._record = Store(folder)
+        self._store = Store(folder)
 
     def __enter__(self) -> Self:
         return self
@@ -74,7 +74,7 @@ class Archive:
 
     def close(self) -> None:
         """Close the archive."""
-        self._record.connection.close()
+        self._store.connection.close()
 
     def sessions(self, *, every_kind: bool = False, **filters: str) -> Iterator[Session]:
         """Yield conversations without their timelines, the newest first; the filters are those of `retold list`.
@@ -82,15 +82,15 @@ class Archive:
         `every_kind` adds subagents, checkpoints, captures, and sessions without a prompt.
         """
         chosen = _add_filters(Filters(), filters, in_messages=False)
-        return map(decode_summary, list_json(self._record, chosen, every_kind=every_kind))
+        return map(decode_summary, list_json(self._store, chosen, every_kind=every_kind))
 
     def session(self, name: str, view: View = "full") -> Session:
         """Return a session with its timeline: by its key, its native id, or the start of either.
 
         Raises LookupError if no session or several sessions have it.
         """
-        found = resolve_ids(self._record, name)
-        session = load_session(self._record, found[0][0], view) if len(found) == 1 else None
+        found = resolve_ids(self._store, name)
+        session = load_session(self._store, found[0][0], view) if len(found) == 1 else None
         if session is None:
             several = ": " + ", ".join(key for key, _ in found[:_SHOWN]) if found else ""
             raise LookupError(f"{name} means {len(found)} sessions{several}")
@@ -100,14 +100,14 @@ class Archive:
         """Yield the conversations that match a query, the best first; raises ValueError for an invalid query."""
         parsed = parse_query(query)
         chosen = _add_filters(Filters(parsed.fields), filters, in_messages=True)
-        return map(_make_match, Search(self._record, parsed, chosen).find(limit))
+        return map(_make_match, Search(self._store, parsed, chosen).find(limit))
 
     def scan(
         self, text: str, limit: int = _SHOWN, *, is_regex: bool = False, **filters: str
     ) -> Iterator[Match]:
         """Yield the conversations with a text anywhere, or a match of a pattern, the newest first."""
         chosen = _add_filters(Filters(), filters, in_messages=True)
-        return map(_make_match, scan_texts(self._record, text, chosen, limit, is_regex=is_regex))
+        return map(_make_match, scan_texts(self._store, text, chosen, limit, is_regex=is_regex))
 
     def stats(self, by: str = "day", *, utc: bool = False, **filters: str) -> list[Line]:
         """Return the lines of a report by `day`, `week`, `month`, `model`, `project`, `agent`, `tool` or `session`.
@@ -117,11 +117,11 @@ class Archive:
         """
         if by not in GROUPINGS:
             raise ValueError(f"no report by {by}: there are {', '.join(GROUPINGS)}")
-        if self._record.fact(PRICED_BY) is None:
+        if self._store.fact(PRICED_BY) is None:
             raise LookupError("the archive has no sums yet: retold.sync() makes them")
         time = parse_span(filters.pop("since", None), filters.pop("until", None), is_utc=utc)
         chosen = _add_filters(Filters(), filters, in_messages=False)
-        query = ReportQuery(self._record, chosen, time, filters.get("model"), filters.get("tool"))
+        query = ReportQuery(self._store, chosen, time, filters.get("model"), filters.get("tool"))
         return report_lines(query, by)
 
 

@@ -112,7 +112,7 @@ def test_a_reader_may_keep_words_in_the_log_until_the_next_sync(made: Person, tm
     shutil.copytree(made.archive, tmp_path / "retold")
     person = Person(made.folder, tmp_path / "retold")
     with retold.open(person.archive) as archive:
-        archive._record.begin_snapshot()  # noqa: SLF001 - a reader in the middle of its work
+        archive._store.begin_snapshot()  # noqa: SLF001 - a reader in the middle of its work
         impatient = "import retold.archive.database\nretold.archive.database.BUSY_TIMEOUT_MS = 100\n"
         done = person.spawn("forget", "-y", KEY, code=impatient)
         assert done.code == 0, done

@@ -67,9 +67,9 @@ class SessionInsights(msgspec.Struct, frozen=True):
         return (self, *self.subagents)
 
 
-def load_insights(record: Store, key: str) -> SessionInsights | None:
+def load_insights(store: Store, key: str) -> SessionInsights | None:
     """Return a session with its insights, without its subagents; None if there is none. It is read slice by slice."""
-    slices = load_slices(record, key)
+    slices = load_slices(store, key)
     first = next(slices, None)
     if first is None:
         return None
@@ -82,36 +82,36 @@ def load_insights(record: Store, key: str) -> SessionInsights | None:
 
 
 def add_subagents(
-    record: Store, found: SessionInsights, conditions: Sequence[Condition] = ()
+    store: Store, found: SessionInsights, conditions: Sequence[Condition] = ()
 ) -> SessionInsights:
     """Return a session with the subagents that satisfy conditions: they may work in other projects."""
     seen = {found.session.key}
     return msgspec.structs.replace(
-        found, subagents=tuple(_load_subagents(record, found.session, seen, conditions))
+        found, subagents=tuple(_load_subagents(store, found.session, seen, conditions))
     )
 
 
 def _load_subagents(
-    record: Store, session: Session, seen: set[str], conditions: Sequence[Condition]
+    store: Store, session: Session, seen: set[str], conditions: Sequence[Condition]
 ) -> Iterator[SessionInsights]:
     for key in session.children:
-        if key in seen or not is_selected(record, key, conditions):
+        if key in seen or not is_selected(store, key, conditions):
             continue
         seen.add(key)
-        child = load_insights(record, key)
+        child = load_insights(store, key)
         if child is not None and child.session.kind == "subagent":
             yield child
-            yield from _load_subagents(record, child.session, seen, conditions)
+            yield from _load_subagents(store, child.session, seen, conditions)
 
 
 def load_many_insights(
-    record: Store, filters: Filters, most: int = MOST, conditions: Sequence[Condition] = ()
+    store: Store, filters: Filters, most: int = MOST, conditions: Sequence[Condition] = ()
 ) -> Iterator[SessionInsights]:
     """Yield the selected sessions with their insights, the newest first, with those subagents that satisfy conditions."""
-    for key in list_keys(record, filters)[:most]:
-        found = load_insights(record, key)
+    for key in list_keys(store, filters)[:most]:
+        found = load_insights(store, key)
         if found is not None:
-            yield add_subagents(record, found, conditions)
+            yield add_subagents(store, found, conditions)
 
 
 class Cited(msgspec.Struct, Generic[T], frozen=True):
@@ -171,11 +171,11 @@ class Digest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_digest(
-    record: Store, filters: Filters, most: int = MOST, conditions: Sequence[Condition] = ()
+    store: Store, filters: Filters, most: int = MOST, conditions: Sequence[Condition] = ()
 ) -> Digest:
     """Return the digest of the newest selected sessions, with those subagents that satisfy conditions."""
-    found = list(load_many_insights(record, filters, most, conditions))
-    return make_digest(found, left_out=max(len(list_keys(record, filters)) - most, 0))
+    found = list(load_many_insights(store, filters, most, conditions))
+    return make_digest(found, left_out=max(len(list_keys(store, filters)) - most, 0))
 
 
 def make_digest(found: Sequence[SessionInsights], left_out: int = 0) -> Digest:

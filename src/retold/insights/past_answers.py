@@ -46,33 +46,33 @@ class PastAnswer(msgspec.Struct, frozen=True):
     decisions: tuple[Decision, ...] = ()
 
 
-def find_fixes(record: Store, question: PastQuestion, first: int = 0) -> Iterator[PastAnswer]:
+def find_fixes(store: Store, question: PastQuestion, first: int = 0) -> Iterator[PastAnswer]:
     """Yield conversations with failures, and fixes, that match a question."""
-    recall = _recall(record, question)
+    recall = _recall(store, question)
     coverage = KeywordCoverage(recall.words)
-    for result, insights in _find(record, recall, first):
+    for result, insights in _find(store, recall, first):
         best = _best(insights.failures, lambda one: _score_failure(coverage, one))
         yield PastAnswer(result, failures=best)
 
 
-def find_decisions(record: Store, question: PastQuestion, first: int = 0) -> Iterator[PastAnswer]:
+def find_decisions(store: Store, question: PastQuestion, first: int = 0) -> Iterator[PastAnswer]:
     """Yield conversations with decisions that match a question."""
-    recall = _recall(record, question)
+    recall = _recall(store, question)
     coverage = KeywordCoverage(recall.words)
-    for result, insights in _find(record, recall, first):
+    for result, insights in _find(store, recall, first):
         best = _best(insights.decisions, lambda one: coverage.score(one.text, one.context))
         yield PastAnswer(result, decisions=best)
 
 
-def _recall(record: Store, question: PastQuestion) -> Recall:
+def _recall(store: Store, question: PastQuestion) -> Recall:
     """Return the search for a question, without query syntax: an error message may contain colons, quotes and dashes."""
     filters = Filters()
     filters.sessions += question.conditions
-    index = open_shared_index(record, matches_project)
-    return Recall(record, literal_query(question.text), filters, index, question.clean)
+    index = open_shared_index(store, matches_project)
+    return Recall(store, literal_query(question.text), filters, index, question.clean)
 
 
-def _find(record: Store, recall: Recall, first: int) -> Iterator[tuple[ResultItem, Insights]]:
+def _find(store: Store, recall: Recall, first: int) -> Iterator[tuple[ResultItem, Insights]]:
     """Yield the closest conversations from one on with their insights, which are read as they are needed."""
     if not recall.words:  # the search would return the newest conversations
         return
@@ -80,7 +80,7 @@ def _find(record: Store, recall: Recall, first: int) -> Iterator[tuple[ResultIte
         if rank >= _ALWAYS and conversation.score < _LEAST_SCORE:
             return
         if rank >= first:
-            found = load_insights(record, conversation.key)
+            found = load_insights(store, conversation.key)
             yield to_result_item(conversation), Insights() if found is None else found.insights
 
 

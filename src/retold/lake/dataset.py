@@ -52,12 +52,12 @@ class Dataset:
     """The sessions of an archive that a dataset holds, and how they are redacted."""
 
     def __init__(
-        self, record: Store, options: DatasetOptions, redactor: Redactor | None, version: str
+        self, store: Store, options: DatasetOptions, redactor: Redactor | None, version: str
     ) -> None:
         """Take the redactor, if any, and the version of retold: other versions may write other rows."""
-        self._record, self._options, self._retold_version = record, options, version
+        self._store, self._options, self._retold_version = store, options, version
         self._empty_redactor = self._redactor = redactor
-        self._digest = load_keyed_digest(record.folder)
+        self._digest = load_keyed_digest(store.folder)
 
     def write(self, folder: DatasetFolder, show: ShowProgress, *, is_full: bool = False) -> DatasetOutcome:
         """Bring a folder up to date, or write everything; raise RetoldError if syncs keep adding secrets."""
@@ -79,19 +79,19 @@ class Dataset:
 
     def _load(self, show: ShowProgress) -> None:
         """Select the items, and learn all their secrets; forget those of sessions that are gone."""
-        self._version = self._record.data_version()
-        self._items = select_items(self._record, self._options, self._digest)
+        self._version = self._store.data_version()
+        self._items = select_items(self._store, self._options, self._digest)
         self._redactor = self._empty_redactor and self._empty_redactor.copy()
         if self._redactor is None:
             return
         # A secret that only a later session gives away must not be in the rows of an earlier one.
-        for number, item in enumerate(load_items(self._record, self._items)):
+        for number, item in enumerate(load_items(self._store, self._items)):
             show(number, len(self._items))
             self._redactor.learn(item if isinstance(item, UnreadFile) else item.session)
 
     def _has_new_secrets(self, show: ShowProgress) -> bool:
         """Load again if the archive has changed; return whether the known secrets differ from those when files were written."""
-        if self._redactor is None or self._record.data_version() == self._version:
+        if self._redactor is None or self._store.data_version() == self._version:
             return False
         digest = self._rows_digest()
         self._load(show)
@@ -143,22 +143,22 @@ class Dataset:
 
         def write(numbers: Sequence[int]) -> Iterator[_WrittenPart]:
             # A connection cannot be taken into another process, so each opens its own.
-            with Store(self._record.folder) as record:
-                record.begin_snapshot()
+            with Store(self._store.folder) as store:
+                store.begin_snapshot()
                 for number in numbers:
                     removals: list[Removal] = []
-                    sources = self._row_sources(record, plans[number], removals)
+                    sources = self._row_sources(store, plans[number], removals)
                     files = write_part(folder, plans[number].before, sources)
                     yield _WrittenPart(number, files, removals)
 
         return run_in_processes(write, numbers, lambda number: plans[number].size, _WrittenPart)
 
     def _row_sources(
-        self, record: Store, plan: PartPlan, removals: list[Removal]
+        self, store: Store, plan: PartPlan, removals: list[Removal]
     ) -> Iterator[RowSource | UnreadFile]:
         """Yield the sources of the rows of a part, and add the secrets removed from them to `removals`."""
-        for item in load_items(record, plan.items):
+        for item in load_items(store, plan.items):
             # A copy for each: rows depend on the secrets of all sessions and on nothing else.
             redactor = None if self._redactor is None else self._redactor.copy()
-            yield make_row_source(record, item, redactor)
+            yield make_row_source(store, item, redactor)
             removals += () if redactor is None else redactor.report()

@@ -99,13 +99,13 @@ class DatasetOptions(msgspec.Struct, frozen=True):
     """Agents whose unread files are included."""
 
 
-def select_items(record: Store, options: DatasetOptions, digest: KeyedDigest) -> list[DatasetItem]:
+def select_items(store: Store, options: DatasetOptions, digest: KeyedDigest) -> list[DatasetItem]:
     """Return the items of a dataset, the earliest sessions first."""
-    rows = load_row_dependencies(record)
+    rows = load_row_dependencies(store)
     keys = _with_subagents(rows, options.keys)
     return [
         *(_session_item(row, digest) for row in rows if row.key in keys),
-        *_unread_items(record, options.unread_agents, digest),
+        *_unread_items(store, options.unread_agents, digest),
     ]
 
 
@@ -115,9 +115,9 @@ def _session_item(row: RowDependencies, digest: KeyedDigest) -> DatasetItem:
     return DatasetItem(name, rows_digest, row.agent, month_of(started_at), row.size, row.key)
 
 
-def _unread_items(record: Store, agents: Collection[str], digest: KeyedDigest) -> Iterator[DatasetItem]:
+def _unread_items(store: Store, agents: Collection[str], digest: KeyedDigest) -> Iterator[DatasetItem]:
     values: dict[str, list[object]] = {}
-    for agent, *rest in load_refusals(record):
+    for agent, *rest in load_refusals(store):
         if agent in agents:
             values.setdefault(agent, []).extend(rest)
     for agent, of_agent in values.items():
@@ -140,18 +140,18 @@ def _with_subagents(rows: Iterable[RowDependencies], keys: Collection[str]) -> s
     return chosen
 
 
-def load_items(record: Store, items: Iterable[DatasetItem]) -> Iterator[LoadedSession | UnreadFile]:
+def load_items(store: Store, items: Iterable[DatasetItem]) -> Iterator[LoadedSession | UnreadFile]:
     """Yield the sessions and the unread files of items."""
     given = list(items)
-    yield from load_many(record, [item.key for item in given if item.key is not None])
+    yield from load_many(store, [item.key for item in given if item.key is not None])
     agents = {item.agent for item in given if item.key is None}
-    for agent, label, refusal in list(load_refusals(record)) if agents else ():
+    for agent, label, refusal in list(load_refusals(store)) if agents else ():
         if agent in agents:
             yield UnreadFile(agent, label, msgspec.json.decode(refusal, type=Problem))
 
 
 def make_row_source(
-    record: Store, item: LoadedSession | UnreadFile, redactor: Redactor | None
+    store: Store, item: LoadedSession | UnreadFile, redactor: Redactor | None
 ) -> RowSource | UnreadFile:
     """Return the source of rows for a session or an unread file, without secrets if there is a redactor."""
     if isinstance(item, UnreadFile):
@@ -159,7 +159,7 @@ def make_row_source(
     # The redactor learns from it once more: a sync may have changed it since all sessions were learned from.
     session = item.session if redactor is None else redactor.redact(item.session)
     # The ledger says which requests the session owns: a copied message may hold the only record of a request.
-    costs = load_own_costs(record, item.id)
+    costs = load_own_costs(store, item.id)
     requests = list(unique_requests(_messages_at(session, costs)))
     return RowSource(session, item.uid, {request.name: costs[seq] for seq, request in requests}, requests)
 

@@ -72,14 +72,14 @@ def report_costly_sessions(query: ReportQuery, limit: int) -> list[CostlySession
     return [
         CostlySession(key, agent, title, to_datetime(ended), requests, tokens, join_money(micros, picos))
         for key, agent, title, ended, requests, tokens, micros, picos in load_costliest_sessions(
-            query.record, query.span, query.of_requests("request_sums"), limit
+            query.store, query.span, query.of_requests("request_sums"), limit
         )
     ]
 
 
 def report_busy_hours(query: ReportQuery) -> dict[tuple[int, int], int]:
     """Return the number of requests by weekday, Monday being 0, and hour of the day."""
-    rows = load_hours(query.record, query.span, query.of_requests("request_sums"))
+    rows = load_hours(query.store, query.span, query.of_requests("request_sums"))
     return {(weekday, hour): requests for weekday, hour, requests in rows}
 
 
@@ -99,7 +99,7 @@ def bounded_period(query: ReportQuery, period: Period) -> Period:
     if period.since and period.until:
         return _at_most_a_lifetime(period.since, period.until)
     first, last = map(
-        _parse_day, load_first_and_last_day(query.record, query.span, query.of_requests("request_sums"))
+        _parse_day, load_first_and_last_day(query.store, query.span, query.of_requests("request_sums"))
     )
     if first is None or last is None:
         return period
@@ -149,7 +149,7 @@ def report_used_tools(query: ReportQuery) -> list[UsedTool]:
     """Return the tools by number of calls, the most used first."""
     tools: dict[str, UsedTool] = {}
     for name, agent, canonical, calls, errors, retries, timed, took_ms, slowest_ms in load_tools_by_agent(
-        query.record, query.span, query.of_calls()
+        query.store, query.span, query.of_calls()
     ):
         used = tools.setdefault(name, UsedTool(ToolFigures(name, canonical, 0, errors=0, retries=0), {}))
         used.agents[agent] = calls
@@ -168,13 +168,13 @@ def report_used_tools(query: ReportQuery) -> list[UsedTool]:
 
 def report_calls_by(query: ReportQuery, by: str) -> dict[str, tuple[int, int]]:
     """Return the numbers of calls and of failed calls by day, week or month."""
-    rows = load_tool_sums(query.record, by, query.span, query.of_calls())
+    rows = load_tool_sums(query.store, by, query.span, query.of_calls())
     return {of: (calls, errors) for of, calls, errors, _ in rows if of is not None}
 
 
 def report_failing_sessions(query: ReportQuery, limit: int) -> list[FailingSession]:
     """Return the sessions with the most failed calls."""
-    rows = load_failing_sessions(query.record, query.span, query.of_calls(), limit)
+    rows = load_failing_sessions(query.store, query.span, query.of_calls(), limit)
     return [
         FailingSession(key, agent, title, to_datetime(ended), *counts)
         for key, agent, title, ended, *counts in rows
@@ -184,7 +184,7 @@ def report_failing_sessions(query: ReportQuery, limit: int) -> list[FailingSessi
 def report_failed_calls(query: ReportQuery, tool: str, limit: int) -> list[FailedCall]:
     """Return the latest failed calls of a tool; of all tools if the name is empty."""
     conditions = [*query.of_requests("messages"), *([exact_tool_condition(tool)] if tool else [])]
-    rows = load_failed_calls(query.record, query.span, conditions, limit)
+    rows = load_failed_calls(query.store, query.span, conditions, limit)
     return [
         FailedCall(key, agent, title, seq, name, _moment(at), None if took_ms is None else took_ms / 1000)
         for key, agent, title, seq, name, at, took_ms in rows
@@ -224,7 +224,7 @@ def report_newest_sessions(query: ReportQuery, limit: int) -> list[RecentSession
     return [
         RecentSession(key, agent, title, to_datetime(ended), messages, tokens, bool(estimated))
         for key, agent, title, ended, messages, tokens, estimated in load_newest_sessions(
-            query.record, query.sessions, limit
+            query.store, query.sessions, limit
         )
     ]
 
@@ -235,7 +235,7 @@ def report_projects(
     """Return projects with their figures, in the order given."""
     lines = {line.of: line for line in report_brief_lines(query, "project")}
     agents: dict[str | None, dict[str, int]] = defaultdict(dict)
-    for key, agent, sessions in count_by_project_and_agent(query.record, CONVERSATIONS):
+    for key, agent, sessions in count_by_project_and_agent(query.store, CONVERSATIONS):
         agents[key][agent] = sessions
     weeks = _weeks(query, today)
     return [
@@ -255,7 +255,7 @@ def _weeks(query: ReportQuery, today: date) -> dict[str | None, list[int]]:
     """Return the seconds of work by project, in each of the weeks up to the end of today."""
     end = int(datetime.combine(today + timedelta(days=1), time()).timestamp()) // QUARTER
     weeks: dict[str | None, list[int]] = defaultdict(lambda: [0] * WEEKS)
-    for key, weeks_ago, active_ms in load_project_weeks(query.record, end, WEEKS, query.sessions):
+    for key, weeks_ago, active_ms in load_project_weeks(query.store, end, WEEKS, query.sessions):
         weeks[key][WEEKS - 1 - weeks_ago] = active_ms // 1000
     return weeks
 
@@ -284,7 +284,7 @@ class ChangingSession(ReportSession, frozen=True):
 def report_changed_files(query: ReportQuery, part: str, limit: int, offset: int = 0) -> list[FileActivity]:
     """Return the files with a text in their paths, those with the most changes first."""
     conditions: list[Condition] = [*query.sessions, *([path_part_condition(part)] if part else [])]
-    return [_file_activity(row) for row in load_changed_files(query.record, conditions, limit, offset)]
+    return [_file_activity(row) for row in load_changed_files(query.store, conditions, limit, offset)]
 
 
 def _file_activity(row: Sequence[Any]) -> FileActivity:
@@ -298,22 +298,22 @@ def find_files(query: ReportQuery, typed: str, limit: int) -> list[FileActivity]
     if not end:
         return []
     conditions = [*query.sessions, path_end_condition(end.lstrip("/"))]
-    rows = list(load_changed_files(query.record, conditions, limit))
+    rows = list(load_changed_files(query.store, conditions, limit))
     same = [row for row in rows if row[0] == end]
     in_project = [row for row in rows if row[1] is not None and row[0] == absolute_path(end, row[1])]
     return [_file_activity(row) for row in same or in_project or rows]
 
 
-def report_changed_names(record: Store, key: str) -> list[str]:
+def report_changed_names(store: Store, key: str) -> list[str]:
     """Return the files that a session and its subagents changed, by their paths in its project, the most changed first."""
-    return [path_in_project(path, root) for path, root, _ in load_changed_paths(record, key)]
+    return [path_in_project(path, root) for path, root, _ in load_changed_paths(store, key)]
 
 
 def report_changing_sessions(
     query: ReportQuery, path: str, limit: int, offset: int = 0
 ) -> list[ChangingSession]:
     """Return the sessions that changed a file, the newest first."""
-    rows = load_changers(query.record, path, query.sessions, limit, offset)
+    rows = load_changers(query.store, path, query.sessions, limit, offset)
     return [
         ChangingSession(key, agent, title, to_datetime(ended), kind, root, changes)
         for key, agent, title, kind, ended, root, changes in rows

@@ -150,19 +150,19 @@ class _ExactQuery(ReportQuery):
         return [*self.sessions, exact_model_condition(table, None if self._model == UNKNOWN else self._model)]
 
 
-def load_choices(record: Store) -> ReportChoices:
+def load_choices(store: Store) -> ReportChoices:
     """Return the filter values that an archive has."""
     projects: dict[str, str | None] = {}
-    rows = list(load_projects(record))
+    rows = list(load_projects(store))
     for key, *others in rows:
         projects |= {name: key for name in others if name}
     projects |= {key or UNKNOWN: key for key, *_ in rows}  # a key wins over another project's hash or name
-    agents = tuple(agent for (agent,) in load_agents(record))
-    return ReportChoices(agents, tuple(model for (model,) in load_models(record)), projects)
+    agents = tuple(agent for (agent,) in load_agents(store))
+    return ReportChoices(agents, tuple(model for (model,) in load_models(store)), projects)
 
 
 def make_query(
-    record: Store, filters: ReportFilters, choices: ReportChoices, span: QuarterSpan
+    store: Store, filters: ReportFilters, choices: ReportChoices, span: QuarterSpan
 ) -> ReportQuery:
     """Return the query for filters and a time."""
     chosen = Filters()
@@ -178,7 +178,7 @@ def make_query(
         chosen.sessions.append(session_model_condition(filters.model))
     if filters.session:
         chosen.sessions.append(key_condition(filters.session))
-    return _ExactQuery(record, chosen, span, filters.model or None, filters.tool or None)
+    return _ExactQuery(store, chosen, span, filters.model or None, filters.tool or None)
 
 
 def project_key(project: ProjectSummary) -> str | None:

@@ -51,14 +51,14 @@ class ReportQuery:
 
     def __init__(
         self,
-        record: Store,
+        store: Store,
         filters: Filters,
         span: QuarterSpan,
         model: str | None = None,
         tool: str | None = None,
     ) -> None:
-        self.record, self.span = record, span
-        register_functions(record.connection, matches_project)
+        self.store, self.span = store, span
+        register_functions(store.connection, matches_project)
         self.sessions = [*filters.sessions, IS_LISTED]
         """Conditions of sessions. Checkpoints and captures are copies of other sessions, so they cost nothing."""
         self._model, self._tool = model, tool
@@ -125,28 +125,28 @@ def report_overview(query: ReportQuery, zone: str) -> Overview:
 
 def report_basis(query: ReportQuery, zone: str) -> Basis:
     """Return the prices behind the figures of a report, and the gaps in them."""
-    record = query.record
-    unpriced = load_unpriced_models(record, query.span, query.of_requests("request_sums"))
+    store = query.store
+    unpriced = load_unpriced_models(store, query.span, query.of_requests("request_sums"))
     at_work = [*query.sessions, *activity_conditions(query.span)]
     return Basis(
         zone,
-        prices=record.fact(PRICED_BY),
-        priced_at=record.fact(PRICED_ON),
+        prices=store.fact(PRICED_BY),
+        priced_at=store.fact(PRICED_ON),
         unpriced={model or UNKNOWN: count for model, count in unpriced},
-        under_recorded=dict(count_sessions_with_problem(record, UNDER_RECORDED, at_work)),
+        under_recorded=dict(count_sessions_with_problem(store, UNDER_RECORDED, at_work)),
     )
 
 
 def session_labels(query: ReportQuery, keys: Iterable[str]) -> dict[str, str]:
     """Return the labels of sessions by key: the start of the id, which `retold show` takes, and the title."""
-    rows = load_session_titles(query.record, keys)
+    rows = load_session_titles(query.store, keys)
     return {key: f"{(native_id or '-')[:_ID_LENGTH]} {title or ''}".strip() for key, native_id, title in rows}
 
 
 def _request_lines(query: ReportQuery, by: str) -> dict[str | None, Line]:
     lines: dict[str | None, Line] = {}
     for of, estimated, requests, unpriced, *sums in load_request_sums(
-        query.record, by, query.span, query.of_requests("request_sums")
+        query.store, by, query.span, query.of_requests("request_sums")
     ):
         *figures, micros, picos, sessions = sums
         spend = Spend(requests, dict(zip(FIGURES, figures, strict=True)), join_money(micros, picos), unpriced)
@@ -160,7 +160,7 @@ def report_brief_lines(query: ReportQuery, by: str) -> list[Line]:
     """Return lines with requests, total tokens and money only, as charts need them."""
     lines: dict[str | None, Line] = {}
     for of, estimated, requests, unpriced, total, micros, picos in load_total_sums(
-        query.record, by, query.span, query.of_requests("request_sums")
+        query.store, by, query.span, query.of_requests("request_sums")
     ):
         figures = {**dict.fromkeys(FIGURES), "total": total}
         spend = Spend(requests, figures, join_money(micros, picos), unpriced)
@@ -183,7 +183,7 @@ def _set_spend(line: Line, spend: Spend, *, is_estimated: int) -> None:
 def _add_activity(query: ReportQuery, by: str, lines: dict[str | None, Line]) -> None:
     """Add sessions, prompts, time and calls to the lines. Requests that are counted alone have none."""
     for of, sessions, prompts, active_ms, compactions, *calls in load_activity_sums(
-        query.record, by, query.span, query.sessions
+        query.store, by, query.span, query.sessions
     ):
         line = _line(lines, of)
         line.sessions, line.prompts, line.compactions = sessions, prompts, compactions
@@ -196,7 +196,7 @@ def _add_calls(query: ReportQuery, by: str, lines: dict[str | None, Line]) -> No
     for line in lines.values():
         if line.tool_calls is not None:
             line.tool_calls = line.tool_errors = line.tool_retries = 0
-    for of, *calls in load_tool_sums(query.record, by, query.span, query.of_calls()):
+    for of, *calls in load_tool_sums(query.store, by, query.span, query.of_calls()):
         line = _line(lines, of)
         line.tool_calls, line.tool_errors, line.tool_retries = calls
 
@@ -208,7 +208,7 @@ def _line(lines: dict[str | None, Line], of: str | None) -> Line:
 
 
 def _tool_lines(query: ReportQuery) -> list[Line]:
-    rows = load_tools(query.record, query.span, query.of_calls())
+    rows = load_tools(query.store, query.span, query.of_calls())
     lines = [
         Line(
             name, Spend(), Spend(), sessions=sessions, tool_calls=calls, tool_errors=errors, tool_retries=retries
@@ -232,7 +232,7 @@ def report_tools(query: ReportQuery) -> list[ToolFigures]:
             slowest_seconds=None if slowest_ms is None else slowest_ms / 1000,
         )
         for name, canonical, calls, errors, retries, timed, took_ms, slowest_ms, _ in load_tools(
-            query.record, query.span, query.of_calls()
+            query.store, query.span, query.of_calls()
         )
     ]
 
@@ -241,7 +241,7 @@ def _most_changed_files(query: ReportQuery) -> list[TouchedFile]:
     """Return the files with the most changes, by their paths in their projects."""
     files: dict[str, TouchedFile] = {}
     at_work = [*query.sessions, *activity_conditions(query.span)]
-    for path, root, changes, sessions in load_most_changed_files(query.record, at_work, _MOST_FILE_ROWS):
+    for path, root, changes, sessions in load_most_changed_files(query.store, at_work, _MOST_FILE_ROWS):
         name = path_in_project(path, root)
         file = files.setdefault(name, TouchedFile(name, 0, 0))
         file.times += changes
@@ -265,9 +265,9 @@ def explain_requests(
     from retold.search.dates import to_local
 
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    known = {model: decode_rates(text) for model, text in load_rates(query.record).items() if text}
+    known = {model: decode_rates(text) for model, text in load_rates(query.store).items() if text}
     for of, session, message, agent, model, at, estimated, picos, *figures in load_requests(
-        query.record, by, query.span, query.of_requests("requests"), page
+        query.store, by, query.span, query.of_requests("requests"), page
     ):
         rates = None if picos is None else known.get(model)
         moment = None if at is None else epoch + timedelta(microseconds=at)
@@ -286,12 +286,12 @@ def explain_requests(
         yield of or UNKNOWN, request
 
 
-def explain_session_requests(record: Store, key: str) -> Iterator[ReportRequest]:
+def explain_session_requests(store: Store, key: str) -> Iterator[ReportRequest]:
     """Yield the requests that a session itself made, in order, each with the products that make its price."""
     from retold.archive.queries.listing import key_condition
     from retold.search.filters import Filters
 
     filters = Filters()
     filters.sessions.append(key_condition(key))
-    query = ReportQuery(record, filters, QuarterSpan())
+    query = ReportQuery(store, filters, QuarterSpan())
     return (request for _, request in explain_requests(query, "session"))

@@ -26,27 +26,27 @@ class PoolSlot:
     def __init__(self) -> None:
         self.requested_at = time.monotonic()
         self._lock, self._is_cancelled = Lock(), False
-        self._record: Store | None = None
+        self._store: Store | None = None
 
     @contextmanager
-    def running(self, record: Store) -> Iterator[None]:
+    def running(self, store: Store) -> Iterator[None]:
         """Let the request be cancelled while a `with` block uses the archive; raise Cancelled if it was already."""
         with self._lock:
             if self._is_cancelled:
                 raise Cancelled
-            self._record = record
+            self._store = store
         try:
             yield
         finally:
             with self._lock:  # the next query on this connection must not be interrupted
-                self._record = None
+                self._store = None
 
     def cancel(self) -> None:
         """Interrupt the query, or prevent its start."""
         with self._lock:
             self._is_cancelled = True
-            if self._record is not None:
-                self._record.interrupt()
+            if self._store is not None:
+                self._store.interrupt()
 
 
 T = TypeVar("T")
@@ -97,18 +97,18 @@ class ArchivePool:
 
     def _run_in_thread(self, query: Callable[[Store], T], slot: PoolSlot) -> T:
         left = max(self._timeout_ms - int((time.monotonic() - slot.requested_at) * 1000), SHORTEST_WAIT)
-        record = self._open(left)
+        store = self._open(left)
         try:
-            record.set_timeout(left)  # so that queries that wait for one lock do not wait one after the other
-            with slot.running(record):
-                result = query(record)
-            record.release_snapshot()
+            store.set_timeout(left)  # so that queries that wait for one lock do not wait one after the other
+            with slot.running(store):
+                result = query(store)
+            store.release_snapshot()
         except BaseException as error:
             # The next query begins with a new connection.
-            self._own.record = None
-            record.close()
+            self._own.store = None
+            store.close()
             if isinstance(error, MACHINE_ERRORS):
-                raise as_retold_error(error, record.path) from error
+                raise as_retold_error(error, store.path) from error
             raise
         return result
 
@@ -116,14 +116,14 @@ class ArchivePool:
         """Return the connection of this thread, a new one if the file was replaced; raise OSError if there is no file."""
         status = os.stat(os.path.join(self._folder, ARCHIVE_NAME))
         identity = (status.st_dev, status.st_ino)
-        record: Store | None = getattr(self._own, "record", None)
-        if record is not None and self._own.identity != identity:
-            record.close()
-            record = self._own.record = None
-        if record is None:
-            record = self._own.record = Store(self._folder, patience=timeout_ms)
+        store: Store | None = getattr(self._own, "store", None)
+        if store is not None and self._own.identity != identity:
+            store.close()
+            store = self._own.store = None
+        if store is None:
+            store = self._own.store = Store(self._folder, patience=timeout_ms)
             self._own.identity = identity
-        return record
+        return store
 
     def close(self) -> None:
         """Start no more queries, and let the running ones end."""

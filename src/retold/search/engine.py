@@ -72,16 +72,16 @@ class Search:
 
     def __init__(
         self,
-        record: Store,
+        store: Store,
         query: Query,
         filters: Filters,
         index: Index | None = None,
         clean: Clean | None = None,
     ) -> None:
         """Take the query; `clean` removes secrets from the text of snippets."""
-        self._record, self._full_query, self._filters, self._clean = record, query, filters, clean
+        self._store, self._full_query, self._filters, self._clean = store, query, filters, clean
         self.query = Query(tuple([clause for clause in query.clauses if not clause.is_negated]), query.fields)
-        self._index = index or Index(record, matches_project)
+        self._index = index or Index(store, matches_project)
         self._excluded = ExcludedTerms(self._index, query)
         self._budget = ReadBudget(OUTPUTS_READ)
         self._has_all_symbols = True
@@ -110,7 +110,7 @@ class Search:
         for number, match in enumerate(matches):
             most = HITS_PER_RESULT if number < RESULTS_IN_DETAIL else 1
             hits = list(self._load_hits(match.load_documents(most)))
-            result = load_result(self._record, match.session, match.score, hits)
+            result = load_result(self._store, match.session, match.score, hits)
             if result is not None:
                 yield result
 
@@ -172,7 +172,7 @@ class Search:
         """Yield the sessions with symbols, the newest first."""
         from retold.search.text_scan import SymbolSearch  # a search for words does not need it
 
-        search = SymbolSearch(self._record, self._index, self.query, self._conditions)
+        search = SymbolSearch(self._store, self._index, self.query, self._conditions)
         for hits in search.find(self.symbol_timeout):
             yield SessionMatch(hits[0].session, 1.0, hits[0].ended_at, lambda most, hits=hits: hits[:most])  # type: ignore[misc]
         self._has_all_symbols = search.is_complete
@@ -193,8 +193,8 @@ class Search:
         """
         terms, fields = self.query.terms, self.query.fields
         if len(terms) == 1 and not fields and not self._excluded and len(terms[0].text) >= SHORTEST_ID:
-            register_functions(self._record.connection, matches_project)
-            rows = load_named_sessions(self._record, terms[0].text, self._filters.sessions)
+            register_functions(self._store.connection, matches_project)
+            rows = load_named_sessions(self._store, terms[0].text, self._filters.sessions)
             yield from (
                 SessionMatch(session, 1.0, None, lambda _: []) for session, *_ in rows[:MOST_ID_MATCHES]
             )
@@ -270,7 +270,7 @@ class Search:
     def _load_hits(self, hits: Sequence[IndexHit]) -> Iterator[MessageHit]:
         for hit in hits:
             snippet = make_safe_snippet(*select_text(hit, self.query), self.query, self._clean)
-            yield load_hit(self._record, hit, snippet)
+            yield load_hit(self._store, hit, snippet)
 
 
 def _join_words(candidate: SessionCandidate, others: Sequence[MatchingSessions]) -> SessionCandidate:

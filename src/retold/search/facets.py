@@ -56,19 +56,19 @@ class Facet(msgspec.Struct, frozen=True):
 class Facets:
     """The facets of conversations, under filters with one value each."""
 
-    def __init__(self, record: Store, base: Sequence[Condition], filters: Mapping[str, str]) -> None:
+    def __init__(self, store: Store, base: Sequence[Condition], filters: Mapping[str, str]) -> None:
         """Take the conditions of all conversations, and the filters; raise ValueError for a wrong date."""
-        self._record, self._base = record, list(base)
+        self._store, self._base = store, list(base)
         self._filters = {
             name: filter_conditions({name: value}) for name, value in filters.items() if name in FILTERS
         }
         self._known: dict[tuple[str, ...], list[Condition]] = {}
-        register_functions(record.connection, matches_project)
+        register_functions(store.connection, matches_project)
 
     @cached_property
     def count(self) -> int:
         """The number of conversations under all filters."""
-        return count_selected(self._record, self.all)
+        return count_selected(self._store, self.all)
 
     @property
     def all(self) -> list[Condition]:
@@ -82,31 +82,31 @@ class Facets:
             return self._base
         if others not in self._known:
             chosen = [one for name in others for one in self._filters[name]]
-            self._known[others] = [ids_condition(load_session_ids(self._record, [*self._base, *chosen]))]
+            self._known[others] = [ids_condition(load_session_ids(self._store, [*self._base, *chosen]))]
         return self._known[others]
 
     def load_facets(self) -> list[Facet]:
         """Return all facets that have values."""
         plain = self._own(())
         values = {name: self._own((name,))[name] if name in self._filters else plain[name] for name in _OWN}
-        values["model"] = _models(count_by_models(self._record, self._without(("model",))))
+        values["model"] = _models(count_by_models(self._store, self._without(("model",))))
         tools: Counter[str] = Counter()
-        for tool, count in count_by_tool(self._record, self._without(("tool",))):
+        for tool, count in count_by_tool(self._store, self._without(("tool",))):
             tools[tool] += count
         values["tool"] = [FacetValue(tool, count) for tool, count in tools.items()]
         for name in ("tag", "home"):
-            rows = count_by_joined_column(self._record, name, self._without((name,)))
+            rows = count_by_joined_column(self._store, name, self._without((name,)))
             values[name] = [FacetValue(value, count) for value, count in rows]
         return [Facet(name, _select_most(values[name])) for name in _ORDER if values[name]]
 
     def count_spans(self, spans: Sequence[Mapping[str, str]]) -> list[int]:
         """Return the number of conversations in each time, given by its filters."""
-        return count_by_span(self._record, self._without(DATES), [_moments(span) for span in spans])
+        return count_by_span(self._store, self._without(DATES), [_moments(span) for span in spans])
 
     def _own(self, without: Sequence[str]) -> dict[str, list[FacetValue]]:
         counts: dict[str, Counter[tuple[str, str | None]]] = {name: Counter() for name in _OWN}
         for agent, status, root, native_key, project_hash, count in count_by_own_columns(
-            self._record, self._without(without)
+            self._store, self._without(without)
         ):
             counts["agent"][agent, None] += count
             counts["status"][status, None] += count
@@ -165,11 +165,11 @@ class SessionCounts(msgspec.Struct, frozen=True):
     agents: tuple[tuple[str, int], ...]
 
 
-def count_projects_and_agents(record: Store, conditions: Iterable[Condition]) -> SessionCounts:
+def count_projects_and_agents(store: Store, conditions: Iterable[Condition]) -> SessionCounts:
     """Return the numbers of sessions that meet conditions."""
     projects: Counter[str] = Counter()
     agents: Counter[str] = Counter()
-    for agent, _, root, native_key, project_hash, count in count_by_own_columns(record, conditions):
+    for agent, _, root, native_key, project_hash, count in count_by_own_columns(store, conditions):
         projects[root or native_key or project_hash or UNKNOWN] += count
         agents[agent] += count
     return SessionCounts(tuple(projects.most_common()), tuple(agents.most_common()))

@@ -58,48 +58,48 @@ class Heading:
 
 
 def list_sessions(
-    record: Store, filters: Filters, limit: int | None = None, *, every_kind: bool = False
+    store: Store, filters: Filters, limit: int | None = None, *, every_kind: bool = False
 ) -> list[SessionRow]:
     """Return the selected conversations, the newest first; with `every_kind` all sessions, subagents too."""
-    return load_session_rows(record, _conditions(record, filters, every_kind=every_kind), limit)
+    return load_session_rows(store, _conditions(store, filters, every_kind=every_kind), limit)
 
 
-def list_keys(record: Store, filters: Filters) -> list[str]:
+def list_keys(store: Store, filters: Filters) -> list[str]:
     """Return the keys of the selected conversations, the newest first."""
-    return [key for key, _ in load_titles(record, _conditions(record, filters, every_kind=False))]
+    return [key for key, _ in load_titles(store, _conditions(store, filters, every_kind=False))]
 
 
-def list_titles(record: Store, filters: Filters) -> list[tuple[str, str | None]]:
+def list_titles(store: Store, filters: Filters) -> list[tuple[str, str | None]]:
     """Return key and title of the selected sessions of every kind; subagents only if their parent is missing."""
-    return load_titles(record, [*_conditions(record, filters, every_kind=True), NOT_BELOW_OTHERS])
+    return load_titles(store, [*_conditions(store, filters, every_kind=True), NOT_BELOW_OTHERS])
 
 
-def list_headings(record: Store, filters: Filters) -> list[Heading]:
+def list_headings(store: Store, filters: Filters) -> list[Heading]:
     """Return the selected sessions of every kind; subagents only if their parent is missing."""
-    conditions = [*_conditions(record, filters, every_kind=True), NOT_BELOW_OTHERS]
-    return [Heading(*row) for row in load_heading_rows(record, conditions)]
+    conditions = [*_conditions(store, filters, every_kind=True), NOT_BELOW_OTHERS]
+    return [Heading(*row) for row in load_heading_rows(store, conditions)]
 
 
-def load_headings(record: Store, keys: Iterable[str]) -> list[Heading]:
+def load_headings(store: Store, keys: Iterable[str]) -> list[Heading]:
     """Return the sessions with the given keys."""
-    return [Heading(*row) for key in keys for row in load_heading_rows(record, [key_condition(key)])]
+    return [Heading(*row) for key in keys for row in load_heading_rows(store, [key_condition(key)])]
 
 
 def list_json(
-    record: Store, filters: Filters, limit: int | None = None, *, every_kind: bool = False
+    store: Store, filters: Filters, limit: int | None = None, *, every_kind: bool = False
 ) -> Iterator[str]:
     """Yield the sessions of `list_sessions` in their JSON form."""
-    return load_summaries(record, _conditions(record, filters, every_kind=every_kind), limit)
+    return load_summaries(store, _conditions(store, filters, every_kind=every_kind), limit)
 
 
-def _conditions(record: Store, filters: Filters, *, every_kind: bool) -> list[Condition]:
-    register_functions(record.connection, matches_project)
+def _conditions(store: Store, filters: Filters, *, every_kind: bool) -> list[Condition]:
+    register_functions(store.connection, matches_project)
     return [*filters.sessions, *([] if every_kind else CONVERSATIONS)]
 
 
-def resolve_ids(record: Store, text: str) -> list[tuple[str, str | None]]:
+def resolve_ids(store: Store, text: str) -> list[tuple[str, str | None]]:
     """Return key and title of the sessions that a text may mean: a key, a native id, or the start of either."""
-    return [(key, title) for _, key, title in load_named_sessions(record, text)]
+    return [(key, title) for _, key, title in load_named_sessions(store, text)]
 
 
 class FolderScope:
@@ -161,10 +161,10 @@ class ProjectSummary:
         return {name: getattr(self, name) for name in names}
 
 
-def list_projects(record: Store) -> list[ProjectSummary]:
+def list_projects(store: Store) -> list[ProjectSummary]:
     """Return every project that has sessions, the one used last first; only conversations are counted."""
     projects: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
-    for row in load_project_rows(record):
+    for row in load_project_rows(store):
         root, native_key, project_hash, *_ = row
         projects[project_hash or root or native_key or ""].append(row)
     summaries = map(_summarize_project, projects.values())
@@ -231,14 +231,14 @@ _PLAIN = re.compile(r"[\w.:@/+-]{1,64}")
 
 
 def unknown_name_messages(
-    record: Store, filters: Iterable[tuple[str, str]], conditions: Sequence[Condition] = ()
+    store: Store, filters: Iterable[tuple[str, str]], conditions: Sequence[Condition] = ()
 ) -> list[str]:
     """Return a message for each filter with a name that no session has, with the names of the selected sessions."""
-    register_functions(record.connection, matches_project)
+    register_functions(store.connection, matches_project)
     messages = []
     for kind, name in dict.fromkeys(filters):
         if kind in NAME_QUERIES and not (kind == "tool" and name.lower() in TOOL_KINDS):
-            rows = list(load_name_rows(record, kind, conditions))
+            rows = list(load_name_rows(store, kind, conditions))
             if not any(_is_known(kind, name, row) for row in rows):
                 messages.append(_message(kind, name, list(dict.fromkeys(_names(kind, rows)))))
     return messages

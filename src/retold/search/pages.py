@@ -63,24 +63,24 @@ class SearchRequest(msgspec.Struct, frozen=True):
     """Whether the newest comes first, instead of the best."""
 
 
-def find_page(record: Store, request: SearchRequest, first: int, most: int) -> SearchPage:
+def find_page(store: Store, request: SearchRequest, first: int, most: int) -> SearchPage:
     """Return at most `most` results from `first` on; raise QuerySyntaxError for an error in the query.
 
     If nothing matches, the last word may be incomplete, and is searched as a prefix.
     """
     query = parse_limited(request.text)
-    page = _find(record, query, request, first, most)
+    page = _find(store, query, request, first, most)
     last = query.terms[-1] if query.terms else None
     is_word = last is not None and last.kind == "word" and request.text.endswith(last.text)
     if page.sessions or last is None or not is_word or is_symbol_query(query):
         return page
-    page = _find(record, parse_query(f"{request.text}*"), request, first, most)
+    page = _find(store, parse_query(f"{request.text}*"), request, first, most)
     return msgspec.structs.replace(page, prefix=last.text)
 
 
-def _find(record: Store, query: Query, request: SearchRequest, first: int, most: int) -> SearchPage:
+def _find(store: Store, query: Query, request: SearchRequest, first: int, most: int) -> SearchPage:
     limit = max(first + most + 1, COUNTED_UP_TO)
-    search, matches = _find_matches(record, query, request, limit, request.filters)
+    search, matches = _find_matches(store, query, request, limit, request.filters)
     if request.newest_first:
         matches.sort(key=lambda match: match.ended_at or 0, reverse=True)
     return SearchPage(
@@ -92,12 +92,12 @@ def _find(record: Store, query: Query, request: SearchRequest, first: int, most:
 
 
 def _find_matches(
-    record: Store, query: Query, request: SearchRequest, limit: int, filters: Mapping[str, str]
+    store: Store, query: Query, request: SearchRequest, limit: int, filters: Mapping[str, str]
 ) -> tuple[Search, list[SessionMatch]]:
     """Return the search and its best matches, or all of them if they are going to be sorted by time."""
     conditions = Filters(query.fields)
     conditions.sessions += filter_conditions(filters)
-    search = Search(record, query, conditions, open_shared_index(record, matches_project))
+    search = Search(store, query, conditions, open_shared_index(store, matches_project))
     search.symbol_timeout = TIME_LIMIT
     if request.newest_first:
         return search, list(search.find_matches(is_thorough=False))
@@ -159,15 +159,15 @@ _DECODER = msgspec.json.Decoder(_Summary)
 
 
 def select_summaries(
-    record: Store, conditions: Iterable[Condition], limit: int, offset: int = 0
+    store: Store, conditions: Iterable[Condition], limit: int, offset: int = 0
 ) -> list[SessionSummary]:
     """Return summaries of the selected sessions, the newest first."""
-    return [_to_summary(row) for row in load_summary_rows(record, conditions, limit, offset)]
+    return [_to_summary(row) for row in load_summary_rows(store, conditions, limit, offset)]
 
 
-def load_summaries(record: Store, sessions: Sequence[int]) -> list[SessionSummary]:
+def load_summaries(store: Store, sessions: Sequence[int]) -> list[SessionSummary]:
     """Return summaries of sessions in the given order; sessions that are gone are left out."""
-    summaries = select_summaries(record, [ids_condition(sessions)], len(sessions))
+    summaries = select_summaries(store, [ids_condition(sessions)], len(sessions))
     by_session = {summary.session: summary for summary in summaries}
     return [by_session[session] for session in sessions if session in by_session]
 
@@ -254,19 +254,19 @@ def common_spans(today: date) -> dict[str, dict[str, str]]:
     }
 
 
-def load_list_page(record: Store, filters: Mapping[str, str], bounds: PageBounds) -> ResultPage:
+def load_list_page(store: Store, filters: Mapping[str, str], bounds: PageBounds) -> ResultPage:
     """Return the newest conversations; raise ValueError for a wrong date."""
-    facets = Facets(record, CONVERSATIONS, filters)
-    summaries = select_summaries(record, facets.all, bounds.most, bounds.first)
+    facets = Facets(store, CONVERSATIONS, filters)
+    summaries = select_summaries(store, facets.all, bounds.most, bounds.first)
     is_last = facets.count <= bounds.first + bounds.most
     page = ResultPage(tuple(map(ResultRow, summaries)), facets.count, is_last)
     return page if bounds.only_rows else _add_facets(page, facets)
 
 
-def load_search_page(record: Store, request: SearchRequest, bounds: PageBounds) -> ResultPage:
+def load_search_page(store: Store, request: SearchRequest, bounds: PageBounds) -> ResultPage:
     """Return the results of a search; raise QuerySyntaxError for an error in the query, ValueError for a wrong date."""
-    found = find_page(record, request, bounds.first, bounds.most)
-    page = _load_page(record, found.items, found.sessions, is_last=found.is_last, is_exact=found.is_exact)
+    found = find_page(store, request, bounds.first, bounds.most)
+    page = _load_page(store, found.items, found.sessions, is_last=found.is_last, is_exact=found.is_exact)
     page = msgspec.structs.replace(page, prefix=found.prefix)
     if bounds.only_rows:
         return page
@@ -274,35 +274,35 @@ def load_search_page(record: Store, request: SearchRequest, bounds: PageBounds) 
     if request.filters:  # a facet counts sessions without its own filter
         query = parse_query(request.text if found.prefix is None else f"{request.text}*")
         limit = max(len(found.sessions), COUNTED_UP_TO)
-        _, matches = _find_matches(record, query, request, limit, {})
+        _, matches = _find_matches(store, query, request, limit, {})
         sessions = tuple([match.session for match in matches])
-    return _add_facets(page, Facets(record, [*CONVERSATIONS, ids_condition(sessions)], request.filters))
+    return _add_facets(page, Facets(store, [*CONVERSATIONS, ids_condition(sessions)], request.filters))
 
 
 def load_scan_page(
-    record: Store, items: Sequence[ResultItem], bounds: PageBounds, *, is_exact: bool
+    store: Store, items: Sequence[ResultItem], bounds: PageBounds, *, is_exact: bool
 ) -> ResultPage:
     """Return the results of a scan."""
     shown = items[bounds.first : bounds.first + bounds.most]
     sessions = [item.session for item in items]
     is_last = len(items) <= bounds.first + bounds.most
-    page = _load_page(record, shown, sessions, is_last=is_last, is_exact=is_exact)
-    return _add_facets(page, Facets(record, [*CONVERSATIONS, ids_condition(sessions)], {}))
+    page = _load_page(store, shown, sessions, is_last=is_last, is_exact=is_exact)
+    return _add_facets(page, Facets(store, [*CONVERSATIONS, ids_condition(sessions)], {}))
 
 
 def _load_page(
-    record: Store, items: Sequence[ResultItem], sessions: Sequence[int], *, is_last: bool, is_exact: bool
+    store: Store, items: Sequence[ResultItem], sessions: Sequence[int], *, is_last: bool, is_exact: bool
 ) -> ResultPage:
     """Return a page with the rows of some items, and with the counts of all sessions that were found."""
-    rows = tuple(load_result_rows(record, items))
-    count = count_selected(record, [*CONVERSATIONS, ids_condition(sessions)])
+    rows = tuple(load_result_rows(store, items))
+    count = count_selected(store, [*CONVERSATIONS, ids_condition(sessions)])
     return ResultPage(rows, count, is_last, is_exact=is_exact, related=len(sessions) - count)
 
 
-def load_result_rows(record: Store, items: Sequence[ResultItem]) -> list[ResultRow]:
+def load_result_rows(store: Store, items: Sequence[ResultItem]) -> list[ResultRow]:
     """Return the rows of items; sessions that are gone are left out."""
     hits = {item.session: item.hits for item in items}
-    return [ResultRow(summary, hits[summary.session]) for summary in load_summaries(record, list(hits))]
+    return [ResultRow(summary, hits[summary.session]) for summary in load_summaries(store, list(hits))]
 
 
 def _add_facets(page: ResultPage, facets: Facets) -> ResultPage:
@@ -320,9 +320,9 @@ MOST_HITS = 100
 """Hits in one session."""
 
 
-def find_in_session(record: Store, key: str, text: str) -> list[tuple[int, MessageHit]]:
+def find_in_session(store: Store, key: str, text: str) -> list[tuple[int, MessageHit]]:
     """Return the hits in one session, each with its seq; raise QuerySyntaxError for an error in the query."""
     query = parse_query(text)
     if not query.terms:
         return []
-    return list(Search(record, query, Filters(query.fields)).find_in_session(key, MOST_HITS))
+    return list(Search(store, query, Filters(query.fields)).find_in_session(key, MOST_HITS))

@@ -196,9 +196,9 @@ class TitleMatch(msgspec.Struct, frozen=True):
 _CARD = msgspec.json.Decoder(SessionCard)
 
 
-def load_cards(record: Store, filters: Filters, limit: int | None = None) -> list[TitleEntry]:
+def load_cards(store: Store, filters: Filters, limit: int | None = None) -> list[TitleEntry]:
     """Return the selected conversations, the newest first."""
-    return [_to_entry(_CARD.decode(data)) for data in list_json(record, filters, limit)]
+    return [_to_entry(_CARD.decode(data)) for data in list_json(store, filters, limit)]
 
 
 def _to_entry(card: SessionCard) -> TitleEntry:
@@ -265,30 +265,30 @@ class QuickFind(msgspec.Struct, frozen=True):
     """The newest conversations, if nothing was typed yet."""
 
 
-def quick_find(record: Store, text: str) -> QuickFind:
+def quick_find(store: Store, text: str) -> QuickFind:
     """Return suggestions; for an unfinished query with an error, only those by title."""
     if not text:
-        return QuickFind(newest=select_summaries(record, CONVERSATIONS, NEWEST))
+        return QuickFind(newest=select_summaries(store, CONVERSATIONS, NEWEST))
     if len(text) < SHORTEST:
         return QuickFind()
     try:
-        rows = load_result_rows(record, _find_items(record, text))
+        rows = load_result_rows(store, _find_items(store, text))
     except QuerySyntaxError:
         rows = []
     known = {row.summary.session for row in rows}
-    titles = select_summaries(record, [*CONVERSATIONS, title_condition(text)], BY_TEXT + BY_TITLE)
+    titles = select_summaries(store, [*CONVERSATIONS, title_condition(text)], BY_TEXT + BY_TITLE)
     return QuickFind(
         rows,
         [summary for summary in titles if summary.session not in known][:BY_TITLE],
-        match_projects(list_projects(record), text)[:PROJECTS],
+        match_projects(list_projects(store), text)[:PROJECTS],
     )
 
 
-def _find_items(record: Store, text: str) -> list[ResultItem]:
+def _find_items(store: Store, text: str) -> list[ResultItem]:
     """Return the best conversations with all words in one message or, if there are none, with the last word as a prefix."""
-    index = open_shared_index(record, matches_project)
+    index = open_shared_index(store, matches_project)
     query = parse_limited(text)
-    search = Search(record, query, Filters(query.fields), index)
+    search = Search(store, query, Filters(query.fields), index)
     if not query.terms:
         return []
     search.symbol_timeout = SYMBOL_TIMEOUT
@@ -297,7 +297,7 @@ def _find_items(record: Store, text: str) -> list[ResultItem]:
     has_words = has_words and not any(clause.is_negated for clause in query.clauses)
     if not matches and has_words and text.endswith(query.terms[-1].text):
         query = parse_query(f"{text}*")
-        search = Search(record, query, Filters(), index)
+        search = Search(store, query, Filters(), index)
         matches = list(islice(search.find_recent(), BY_TEXT))
     items = map(to_result_item, search.load_results(matches))
     return [msgspec.structs.replace(item, hits=item.hits[:1]) for item in items]

@@ -457,14 +457,14 @@ class Recall:
 
     def __init__(
         self,
-        record: Store,
+        store: Store,
         query: Query,
         filters: Filters,
         index: Index | None = None,
         clean: Clean | None = None,
     ) -> None:
-        self._record, self._query, self._filters, self._clean = record, query, filters, clean
-        self._index = index or Index(record, matches_project)
+        self._store, self._query, self._filters, self._clean = store, query, filters, clean
+        self._index = index or Index(store, matches_project)
         self._excluded = ExcludedTerms(self._index, query)
         self._conditions = Conditions([*filters.sessions, *self._excluded.conditions()], filters.messages)
         self.words = extract_keywords(query)
@@ -475,7 +475,7 @@ class Recall:
         if not self.words:
             excluded = tuple([clause for clause in self._query.clauses if clause.is_negated])
             query = Query(excluded, self._query.fields)
-            yield from Search(self._record, query, self._filters, self._index, self._clean).find(limit)
+            yield from Search(self._store, query, self._filters, self._index, self._clean).find(limit)
             return
         weights = TermWeights(self._index, self.words)
         matches = self._index.ask_all(lambda file: self._find_in_file(file, weights, limit))
@@ -485,7 +485,7 @@ class Recall:
         for number, (score, documents) in enumerate(matches[:limit]):
             most = HITS_PER_RESULT if number < RESULTS_IN_DETAIL else 1
             hits = list(self._load_hits(documents[:most], highlights))
-            result = load_result(self._record, documents[0].session, score / best, hits)
+            result = load_result(self._store, documents[0].session, score / best, hits)
             if result is not None:
                 yield result
 
@@ -510,4 +510,4 @@ class Recall:
     def _load_hits(self, documents: Sequence[IndexHit], highlights: Query) -> Iterator[MessageHit]:
         for hit in documents:
             text, ranges = select_text(hit, highlights)
-            yield load_hit(self._record, hit, make_safe_snippet(text, ranges, highlights, self._clean))
+            yield load_hit(self._store, hit, make_safe_snippet(text, ranges, highlights, self._clean))

@@ -44,13 +44,13 @@ class RelatedSession(msgspec.Struct, frozen=True):
     """Seconds by which it began later."""
 
 
-def find_related(record: Store, key: str) -> list[RelatedSession]:
+def find_related(store: Store, key: str) -> list[RelatedSession]:
     """Return the related sessions, each once with its strongest reason, the family first."""
     related: dict[str, RelatedSession] = {}
     for one in (
-        *_find_family(record, key),
-        *_find_by_files(record, key)[:_MOST],
-        *_find_by_time(record, key),
+        *_find_family(store, key),
+        *_find_by_files(store, key)[:_MOST],
+        *_find_by_time(store, key),
     ):
         related.setdefault(one.key, one)
     return list(related.values())
@@ -63,18 +63,18 @@ def _related(
     return RelatedSession(key, title, agent, kind, ended_at, why, shared, files, later)
 
 
-def _find_family(record: Store, key: str) -> Iterator[RelatedSession]:
-    for why, *row in load_relatives(record, key, _MOST):
+def _find_family(store: Store, key: str) -> Iterator[RelatedSession]:
+    for why, *row in load_relatives(store, key, _MOST):
         yield _related(row, why)
-    for shared, *row in load_sharers(record, key, _MOST):
+    for shared, *row in load_sharers(store, key, _MOST):
         yield _related(row, "messages", shared)
-    for namesake in load_namesakes(record, key, _MOST):
+    for namesake in load_namesakes(store, key, _MOST):
         yield _related(namesake, "id")
 
 
-def _find_by_files(record: Store, key: str) -> list[RelatedSession]:
+def _find_by_files(store: Store, key: str) -> list[RelatedSession]:
     """Return the sessions that changed the same files, those first with most files that few others changed."""
-    rows = list(load_co_changers(record, key))
+    rows = list(load_co_changers(store, key))
     changed = Counter(path for path, *_ in rows)
     paths: dict[str, list[str]] = defaultdict(list)
     sessions = {}
@@ -89,8 +89,8 @@ def _find_by_files(record: Store, key: str) -> list[RelatedSession]:
     return related
 
 
-def _find_by_time(record: Store, key: str) -> Iterator[RelatedSession]:
-    for later, *row in load_neighbours(record, key, _AROUND, _MOST):
+def _find_by_time(store: Store, key: str) -> Iterator[RelatedSession]:
+    for later, *row in load_neighbours(store, key, _AROUND, _MOST):
         yield _related(row, "time", later=later)
 
 
@@ -107,12 +107,12 @@ class SessionState(msgspec.Struct, frozen=True):
     """The number of messages that belong to another session."""
 
 
-def load_state(record: Store, key: str) -> SessionState | None:
+def load_state(store: Store, key: str) -> SessionState | None:
     """Return the state of a session; None if there is none."""
-    stamp = load_stamp(record, key)
+    stamp = load_stamp(store, key)
     if stamp is None:
         return None
-    rows = list(count_fates(record, key))
+    rows = list(count_fates(store, key))
     return SessionState(
         stamp.hex(),
         sum(entries for _, entries, *_ in rows),

@@ -133,17 +133,17 @@ class SearchResult:
         self.project = {"root": root, "native_key": native_key, "hash": project_hash, "evidence": evidence}
 
 
-def load_result(record: Store, session: int, score: float, hits: list[MessageHit]) -> SearchResult | None:
+def load_result(store: Store, session: int, score: float, hits: list[MessageHit]) -> SearchResult | None:
     """Return a session with its hits; None if it is gone from the archive."""
-    row = load_heading_row(record, session)
+    row = load_heading_row(store, session)
     return None if row is None else SearchResult(session, row, score, hits)
 
 
-def load_hit(record: Store, hit: IndexHit, snippet: Snippet) -> MessageHit:
+def load_hit(store: Store, hit: IndexHit, snippet: Snippet) -> MessageHit:
     """Return a hit with the role, fate and time of its message, or the name of its tool."""
-    row = load_message_row(record, hit.session, hit.seq)
+    row = load_message_row(store, hit.session, hit.seq)
     message = (None, None, "live", None) if row is None else (*row[:3], format_micros(row[3]))
-    tool = None if hit.position is None else load_tool_name(record, hit.session, hit.seq, hit.position)
+    tool = None if hit.position is None else load_tool_name(store, hit.session, hit.seq, hit.position)
     return MessageHit(message, tool, snippet, hit.seq)
 
 

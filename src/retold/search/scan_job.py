@@ -101,9 +101,9 @@ def scan(job: ScanJob) -> None:
         from retold.redaction import Redactor
 
         clean = Redactor(home=os.path.expanduser("~")).redact_text
-    with Store(os.fsdecode(job.folder)) as record:
+    with Store(os.fsdecode(job.folder)) as store:
         try:
-            results = scan_texts(record, job.text, filters, job.limit, is_regex=job.is_regex, clean=clean)
+            results = scan_texts(store, job.text, filters, job.limit, is_regex=job.is_regex, clean=clean)
             for result in results:
                 _write(msgspec.json.encode(to_result_item(result)))
         except QuerySyntaxError as error:

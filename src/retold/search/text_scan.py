@@ -48,8 +48,8 @@ _DOCUMENTS_PER_SESSION = 3
 class Prefilter:
     """Searches the bytes of originals for a text as JSON has it; a needle in small letters matches capitals, too."""
 
-    def __init__(self, record: Store, needle: bytes) -> None:
-        self._record, self._needle = record, needle
+    def __init__(self, store: Store, needle: bytes) -> None:
+        self._store, self._needle = store, needle
         self._ignores_case = needle == needle.lower()
 
     def filter_sessions(self, sessions: Sequence[Sequence[int]], many: int = MANY) -> Iterator[bool]:
@@ -62,7 +62,7 @@ class Prefilter:
             return
         ours, theirs = os.pipe()
         PRIVATE.add(ours)
-        child = fork(lambda: _filter_in_child(self._record.folder, self._needle, sessions[1::2], theirs))
+        child = fork(lambda: _filter_in_child(self._store.folder, self._needle, sessions[1::2], theirs))
         os.close(theirs)
         try:
             for number, session in enumerate(sessions):
@@ -79,7 +79,7 @@ class Prefilter:
 
     def _contains(self, original: int) -> bool:
         before = b""
-        for data in self._record.originals.read_chunks(original):
+        for data in self._store.originals.read_chunks(original):
             searched = before + data if before else data
             if self._needle in (searched.lower() if self._ignores_case else searched):
                 return True
@@ -89,8 +89,8 @@ class Prefilter:
 
 def _filter_in_child(folder: str, needle: bytes, sessions: Sequence[Sequence[int]], pipe: int) -> None:
     """Write the answers for sessions to a pipe, with a new connection, until nobody reads them."""
-    with suppress(BrokenPipeError), Store(folder) as record:
-        prefilter = Prefilter(record, needle)
+    with suppress(BrokenPipeError), Store(folder) as store:
+        prefilter = Prefilter(store, needle)
         for originals in sessions:
             os.write(pipe, _YES if prefilter.may_contain(originals) else _NO)
 
@@ -123,12 +123,12 @@ def _load_newest(index: Index, conditions: Conditions) -> list[_ScannedSession]:
 
 
 def scan_texts(  # noqa: PLR0913 - a search and its options
-    record: Store, text: str, filters: Filters, limit: int, *, is_regex: bool, clean: Clean | None = None
+    store: Store, text: str, filters: Filters, limit: int, *, is_regex: bool, clean: Clean | None = None
 ) -> Iterator[SearchResult]:
     """Yield the sessions that contain a text or a pattern, the newest first; small letters match capitals, too."""
     find_ranges = _pattern(text) if is_regex else _letters(text)
     needle = None if is_regex else json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
-    return _Scan(record, filters, find_ranges, needle, clean).find(limit)
+    return _Scan(store, filters, find_ranges, needle, clean).find(limit)
 
 
 def _pattern(text: str) -> FindRanges:
@@ -158,22 +158,22 @@ class _Scan:
 
     def __init__(
         self,
-        record: Store,
+        store: Store,
         filters: Filters,
         find_ranges: FindRanges,
         needle: bytes | None,
         clean: Clean | None,
     ) -> None:
-        self._record, self._find_ranges, self._needle, self._clean = record, find_ranges, needle, clean
+        self._store, self._find_ranges, self._needle, self._clean = store, find_ranges, needle, clean
         self._conditions = Conditions(filters.sessions, filters.messages)
-        self._index = Index(record, matches_project)
+        self._index = Index(store, matches_project)
 
     def find(self, limit: int) -> Iterator[SearchResult]:
         """Yield the newest results, up to a limit."""
         sessions, count = _load_newest(self._index, self._conditions), 0
         for one, may_contain in zip(sessions, self._prefilter(sessions), strict=True):
             hits = list(self._load_hits(one.file, one.entry_id)) if may_contain else []
-            result = load_result(self._record, one.session, 1.0, hits) if hits else None
+            result = load_result(self._store, one.session, 1.0, hits) if hits else None
             if result is not None:
                 yield result
                 count += 1
@@ -185,7 +185,7 @@ class _Scan:
         if self._needle is None or not self._needle.isascii():
             yield from (True for _ in sessions)
             return
-        answers = Prefilter(self._record, self._needle).filter_sessions([one.originals for one in sessions])
+        answers = Prefilter(self._store, self._needle).filter_sessions([one.originals for one in sessions])
         yield from (
             may_contain or not one.originals for one, may_contain in zip(sessions, answers, strict=True)
         )
@@ -195,7 +195,7 @@ class _Scan:
         for hit in file.load_documents(entry_id, self._conditions):
             snippet = next(filter(None, map(self._make_snippet, hit.texts())), None)
             if snippet is not None:
-                yield load_hit(self._record, hit, snippet)
+                yield load_hit(self._store, hit, snippet)
                 count += 1
             if count == HITS_PER_RESULT:
                 return
@@ -212,10 +212,10 @@ class _Scan:
 class SymbolSearch:
     """A search for symbols, such as `->` or `()`, for which the index has no words."""
 
-    def __init__(self, record: Store, index: Index, query: Query, conditions: Conditions) -> None:
+    def __init__(self, store: Store, index: Index, query: Query, conditions: Conditions) -> None:
         self._index, self._query, self._conditions = index, query, conditions
         needle = _needle(query)
-        self._prefilter = Prefilter(record, needle) if needle else None
+        self._prefilter = Prefilter(store, needle) if needle else None
         self.is_complete = True
         """False if the search ended by its timeout."""
 

@@ -93,15 +93,15 @@ class OriginalFile(FixedFile):
 class ArchiveDisk:
     """The archived files of an agent, each as it was last."""
 
-    def __init__(self, record: Store, agent: str) -> None:
-        self._record, self._agent = record, agent
+    def __init__(self, store: Store, agent: str) -> None:
+        self._store, self._agent = store, agent
 
     def open(self, path: str) -> OpenFile:
         """Open the latest original of a file."""
-        row = load_latest_original(self._record, self._agent, path)
+        row = load_latest_original(self._store, self._agent, path)
         if row is None:
             raise FileNotFoundError(errno.ENOENT, "not in the archive", path)
-        return OriginalFile(self._record.originals, *row)
+        return OriginalFile(self._store.originals, *row)
 
     def entries(self, folder: str) -> Sequence[DiskEntry]:
         """Return the entries of a folder."""
@@ -115,7 +115,7 @@ class ArchiveDisk:
         return [ArchivedEntry(name, below + name, is_file) for name, is_file in sorted(names.items())]
 
     def _paths_below(self, start: str) -> list[str]:
-        return [as_path(path) for path in load_paths_below(self._record, self._agent, start)]
+        return [as_path(path) for path in load_paths_below(self._store, self._agent, start)]
 
     def is_folder(self, path: str) -> bool:
         """Return whether a folder is in the archive."""
@@ -123,7 +123,7 @@ class ArchiveDisk:
 
     def is_file(self, path: str) -> bool:
         """Return whether a file is in the archive."""
-        return load_latest_original(self._record, self._agent, path) is not None
+        return load_latest_original(self._store, self._agent, path) is not None
 
     def is_link(self, path: str) -> bool:  # noqa: ARG002 - as a Disk has it
         """Return False: the archive has no links."""

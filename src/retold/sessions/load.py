@@ -47,19 +47,19 @@ class SessionRow(NamedTuple):
         return decode_summary(unpack_summary(self.packed))
 
 
-def find_session(record: Store, key: str) -> SessionRow | None:
+def find_session(store: Store, key: str) -> SessionRow | None:
     """Return the row of a session; None if there is none with this key."""
-    row = load_stored_session(record, key)
+    row = load_stored_session(store, key)
     return None if row is None else SessionRow(*row)
 
 
 class Ownership:
     """The entries of a session that belong to another, from which they were copied."""
 
-    def __init__(self, record: Store, session: int) -> None:
-        self._record = record
-        self._messages = load_copied_messages(record, session)
-        self._requests = load_copied_requests(record, session)
+    def __init__(self, store: Store, session: int) -> None:
+        self._store = store
+        self._messages = load_copied_messages(store, session)
+        self._requests = load_copied_requests(store, session)
 
     def is_copied(self, message: str | None, request: str | None) -> bool:
         """Return whether a message belongs to another session, by its own id and the id of its request."""
@@ -71,7 +71,7 @@ class Ownership:
         """Yield entries, the copied ones marked as not the session's own, and calls with the keys of their subagents."""
         entries = list(timeline)
         # Finding renamed keys takes a scan of all sessions.
-        renamed = load_renamed_keys(self._record) if _have_child(entries) else {}
+        renamed = load_renamed_keys(self._store) if _have_child(entries) else {}
         if not (renamed or self._messages or self._requests):
             yield from entries
             return
@@ -100,36 +100,36 @@ def _rename_children(parts: Sequence[Part], renamed: Mapping[str, str]) -> Itera
         yield part if child is None else replace(part, child=child)
 
 
-def load_session(record: Store, key: str, view: View = "full") -> Session | None:
+def load_session(store: Store, key: str, view: View = "full") -> Session | None:
     """Return a session by its key, in one transaction; None if there is none."""
     session = None
-    with record.connection:
-        row = find_session(record, key)
+    with store.connection:
+        row = find_session(store, key)
         if row is not None:
-            session = _mark_copied(record, row, load_raw(record, row, view))
+            session = _mark_copied(store, row, load_raw(store, row, view))
     return session
 
 
-def load_for_restore(record: Store, key: str) -> LostSession | None:
+def load_for_restore(store: Store, key: str) -> LostSession | None:
     """Return everything that the archive has of a session, to write its files back; None if there is none."""
-    row = find_session(record, key)
+    row = find_session(store, key)
     if row is None:
         return None
     summary = row.summary
-    read = _read(record, row, "full", _files_of([summary]))
-    disk = ArchiveDisk(record, row.agent)
-    rows = load_archived_files(record, row.agent, row.cluster) if row.cluster is not None else ()
+    read = _read(store, row, "full", _files_of([summary]))
+    disk = ArchiveDisk(store, row.agent)
+    rows = load_archived_files(store, row.agent, row.cluster) if row.cluster is not None else ()
     return LostSession(summary, () if read is None else read[0], [_source(disk, *file) for file in rows])
 
 
-def load_raw(record: Store, row: SessionRow, view: View) -> Session:
+def load_raw(store: Store, row: SessionRow, view: View) -> Session:
     """Return a session without marks of the entries that belong to others."""
     summary = row.summary
-    read = _read(record, row, view, _files_of([summary]))
+    read = _read(store, row, view, _files_of([summary]))
     if (
         read is None
         and summary.counts.messages
-        and next(load_session_originals(record, row.agent, row.cluster, row.id), None) is None
+        and next(load_session_originals(store, row.agent, row.cluster, row.id), None) is None
     ):
         raise DamagedError(
             f"the archive lacks all that it kept of {summary.key}: bring back a copy of archive.db"
@@ -137,8 +137,8 @@ def load_raw(record: Store, row: SessionRow, view: View) -> Session:
     return summary if read is None else _with_archived_fields(read[1], summary)
 
 
-def _mark_copied(record: Store, row: SessionRow, session: Session) -> Session:
-    return replace(session, timeline=tuple(Ownership(record, row.id).mark(session.timeline)))
+def _mark_copied(store: Store, row: SessionRow, session: Session) -> Session:
+    return replace(session, timeline=tuple(Ownership(store, row.id).mark(session.timeline)))
 
 
 class LoadedSession(NamedTuple):
@@ -149,20 +149,20 @@ class LoadedSession(NamedTuple):
     session: Session
 
 
-def load_many(record: Store, keys: Iterable[str]) -> Iterator[LoadedSession]:
+def load_many(store: Store, keys: Iterable[str]) -> Iterator[LoadedSession]:
     """Yield sessions in their full view; files that several share are read once. Keys that are gone are left out."""
     by_files: defaultdict[tuple[Any, ...], list[SessionRow]] = defaultdict(list)
-    with record.connection:
+    with store.connection:
         for key in keys:
-            row = find_session(record, key)
+            row = find_session(store, key)
             if row is not None:
-                originals = load_session_originals(record, row.agent, row.cluster, row.id)
+                originals = load_session_originals(store, row.agent, row.cluster, row.id)
                 by_files[row.agent, *originals].append(row)
-    loader = _SharedFilesLoader(record)
+    loader = _SharedFilesLoader(store)
     for (agent, *files), rows in by_files.items():
-        with record.connection:
+        with store.connection:
             loaded = [
-                LoadedSession(row.id, row.uid, _mark_copied(record, row, session))
+                LoadedSession(row.id, row.uid, _mark_copied(store, row, session))
                 for row, session in loader.load(agent, files, rows)
             ]
         yield from loaded
@@ -171,8 +171,8 @@ def load_many(record: Store, keys: Iterable[str]) -> Iterator[LoadedSession]:
 class _SharedFilesLoader:
     """Loads sessions by their files; keeps the scraps of the last files that hold many conversations."""
 
-    def __init__(self, record: Store) -> None:
-        self._record = record
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._scraps: tuple[tuple[Any, ...], Scraps] = ((), Scraps())
 
     def load(
@@ -180,7 +180,7 @@ class _SharedFilesLoader:
     ) -> Iterator[tuple[SessionRow, Session]]:
         """Yield each of the sessions that were read from the same files."""
         reader = AGENTS[agent]
-        shared, clustered = _split_shared(_sources(self._record, agent, files))
+        shared, clustered = _split_shared(_sources(self._store, agent, files))
         summaries = {row.uid: row.summary for row in rows}
         own = _files_of(summaries.values())
         key = (agent, *(file for file in files if file[4] is None))
@@ -217,12 +217,12 @@ def _files_of(sessions: Iterable[Session]) -> _SessionFiles:
 
 
 def _read(
-    record: Store, row: SessionRow, view: View, own: _SessionFiles
+    store: Store, row: SessionRow, view: View, own: _SessionFiles
 ) -> tuple[Sequence[Reading], Session] | None:
     """Return the readings of a session, and the session joined from them; None if no file has it."""
     agent = AGENTS[row.agent]
-    files = load_session_originals(record, row.agent, row.cluster, row.id)
-    shared, clustered = _split_shared(_sources(record, row.agent, files))
+    files = load_session_originals(store, row.agent, row.cluster, row.id)
+    shared, clustered = _split_shared(_sources(store, row.agent, files))
     scraps = group_scraps(agent, _readings(agent, shared, own), _leave_out)
     joined = next(_join(agent, _readings(agent, clustered, own), scraps, [row.uid], view, own), None)
     return None if joined is None else joined[1:]
@@ -282,11 +282,11 @@ def _join(  # noqa: PLR0913 - the files of a cluster, and the sessions to join
             yield uid, lone, agent.join(lone, view)
 
 
-def _sources(record: Store, agent: str, files: Iterable[OriginalRow]) -> Iterator[Source]:
+def _sources(store: Store, agent: str, files: Iterable[OriginalRow]) -> Iterator[Source]:
     """Yield files as they were last, and their earlier versions that the archive has."""
-    disk = ArchiveDisk(record, agent)
+    disk = ArchiveDisk(store, agent)
     for path, home, folder, label, cluster, is_latest, *original in files:
-        file = OriginalFile(record.originals, *original)
+        file = OriginalFile(store.originals, *original)
         own_disk = disk if is_latest else PinnedDisk(disk, as_path(path), file)
         yield _source(own_disk, path, home, folder, label, cluster)
 

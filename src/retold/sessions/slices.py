@@ -153,54 +153,54 @@ class TimelineSlice(msgspec.Struct, frozen=True):
 
 
 def load_slice(  # noqa: PLR0913 - the options of a page
-    record: Store, key: str, first: int, count: int, view: View = "full", limit: int = SLICE_BYTES
+    store: Store, key: str, first: int, count: int, view: View = "full", limit: int = SLICE_BYTES
 ) -> TimelineSlice | None:
     """Return some entries of a session, fewer where they exceed a limit in bytes; None if there is no session.
 
     A slice has at least one entry, however large, unless it starts behind the end of the timeline.
     """
     found = None
-    with record.connection:  # in one transaction
-        row = find_session(record, key)
+    with store.connection:  # in one transaction
+        row = find_session(store, key)
         if row is not None:
-            found = _load_slice(record, row, _SliceBounds(max(first, 0), max(count, 0), limit), view)
+            found = _load_slice(store, row, _SliceBounds(max(first, 0), max(count, 0), limit), view)
     return found
 
 
 def load_slices(
-    record: Store, key: str, count: int = 200, first: int = 0, view: View = "full"
+    store: Store, key: str, count: int = 200, first: int = 0, view: View = "full"
 ) -> Iterator[TimelineSlice]:
     """Yield the slices of a session from an entry on, so that little of a long session is in memory at a time.
 
     Slices of large entries have fewer entries than `count`. A session without entries has one empty slice.
     """
-    part = load_slice(record, key, first, count, view)
+    part = load_slice(store, key, first, count, view)
     while part is not None:
         yield part
         end = part.first + len(part.session.timeline)
         is_last = end >= part.total or not part.session.timeline
-        part = None if is_last else load_slice(record, key, end, count, view)
+        part = None if is_last else load_slice(store, key, end, count, view)
 
 
-def load_turns(record: Store, key: str, view: View = "full") -> tuple[SessionTurn, ...]:
+def load_turns(store: Store, key: str, view: View = "full") -> tuple[SessionTurn, ...]:
     """Return the turns of a session; none if there is no session."""
     turns: tuple[SessionTurn, ...] = ()
-    with record.connection:
-        row = find_session(record, key)
+    with store.connection:
+        row = find_session(store, key)
         if row is not None:
-            turns = select_turns(_load_outline(record, row, view), Ownership(record, row.id))
+            turns = select_turns(_load_outline(store, row, view), Ownership(store, row.id))
     return turns
 
 
-def turn_starts(record: Store, session: int, key: str) -> list[int]:
+def turn_starts(store: Store, session: int, key: str) -> list[int]:
     """Return the index in the timeline at which each turn begins; the first turn begins at 0.
 
     The archive lists them, except for a session that begins with copied messages.
     """
-    if has_copied_prompts(record, session):
-        starts = [turn.seq for turn in load_turns(record, key)]
+    if has_copied_prompts(store, session):
+        starts = [turn.seq for turn in load_turns(store, key)]
     else:
-        starts = load_prompt_seqs(record, session)
+        starts = load_prompt_seqs(store, session)
     return [0, *starts[1:]]
 
 
@@ -223,33 +223,33 @@ class _SliceBounds(msgspec.Struct, frozen=True):
         return entries
 
 
-def _load_slice(record: Store, row: SessionRow, bounds: _SliceBounds, view: View) -> TimelineSlice:
-    found = _slice_of_chunks(record, row, bounds) if view == "full" else None
+def _load_slice(store: Store, row: SessionRow, bounds: _SliceBounds, view: View) -> TimelineSlice:
+    found = _slice_of_chunks(store, row, bounds) if view == "full" else None
     if found is None:
-        with _whole_lock(record, row):
-            session = _load_whole(record, row, view)
+        with _whole_lock(store, row):
+            session = _load_whole(store, row, view)
             timeline = session.timeline
             first = min(bounds.first, len(timeline))
             count = len(bounds.take(map(ENTRY_PACKER.pack, timeline[first:])))
             part = replace(session, timeline=timeline[first : first + count])
             found = TimelineSlice(part, first, len(timeline), _size(session))
-    marked = Ownership(record, row.id).mark(found.session.timeline)
+    marked = Ownership(store, row.id).mark(found.session.timeline)
     return replace(found, session=replace(found.session, timeline=tuple(marked)))
 
 
-def _load_whole(record: Store, row: SessionRow, view: View) -> Session:
+def _load_whole(store: Store, row: SessionRow, view: View) -> Session:
     """Return a session from the cache, or read it."""
-    key = (record.path, row.uid, view, load_stamp_by_id(record, row.id), row.packed)
-    return _CACHE.get(key, lambda: load_raw(record, row, view))
+    key = (store.path, row.uid, view, load_stamp_by_id(store, row.id), row.packed)
+    return _CACHE.get(key, lambda: load_raw(store, row, view))
 
 
-def _whole_lock(record: Store, row: SessionRow) -> AbstractContextManager[object]:
-    return _WHOLE_LOCK if _is_long(record, row) else nullcontext()
+def _whole_lock(store: Store, row: SessionRow) -> AbstractContextManager[object]:
+    return _WHOLE_LOCK if _is_long(store, row) else nullcontext()
 
 
-def _slice_of_chunks(record: Store, row: SessionRow, bounds: _SliceBounds) -> TimelineSlice | None:
+def _slice_of_chunks(store: Store, row: SessionRow, bounds: _SliceBounds) -> TimelineSlice | None:
     """Return a slice of the timeline in the index; None if there is none, or it is damaged."""
-    stored = _open_timeline(record, row)
+    stored = _open_timeline(store, row)
     if stored is None:
         return None
     session = row.summary
@@ -263,14 +263,14 @@ def _slice_of_chunks(record: Store, row: SessionRow, bounds: _SliceBounds) -> Ti
     return TimelineSlice(replace(session, timeline=entries), first, total, _size(session))
 
 
-def _open_timeline(record: Store, row: SessionRow) -> StoredTimeline | None:
-    if not _is_long(record, row):  # saves opening the index
+def _open_timeline(store: Store, row: SessionRow) -> StoredTimeline | None:
+    if not _is_long(store, row):  # saves opening the index
         return None
-    return open_timeline(record.folder, row.uid, load_stamp_by_id(record, row.id))
+    return open_timeline(store.folder, row.uid, load_stamp_by_id(store, row.id))
 
 
-def _is_long(record: Store, row: SessionRow) -> bool:
-    return load_cluster_size(record, row.agent, row.cluster) >= conversations.LONG_SESSION
+def _is_long(store: Store, row: SessionRow) -> bool:
+    return load_cluster_size(store, row.agent, row.cluster) >= conversations.LONG_SESSION
 
 
 def _packed_entries(chunks: Iterable[TimelineChunk], first: int, total: int) -> Iterator[bytes]:
@@ -287,16 +287,16 @@ def _packed_entries(chunks: Iterable[TimelineChunk], first: int, total: int) -> 
         raise UnpackError("the end is missing")
 
 
-def _load_outline(record: Store, row: SessionRow, view: View) -> Sequence[OutlineEntry]:
-    stored = _open_timeline(record, row) if view == "full" else None
+def _load_outline(store: Store, row: SessionRow, view: View) -> Sequence[OutlineEntry]:
+    stored = _open_timeline(store, row) if view == "full" else None
     if stored is not None:
         with stored:
             try:
                 return [OUTLINE.unpack(data) for data in unbundle(stored.outline())]
             except (DamagedError, UnpackError):
                 pass  # the session is read instead
-    with _whole_lock(record, row):
-        return list(outline_entries(_load_whole(record, row, view).timeline))
+    with _whole_lock(store, row):
+        return list(outline_entries(_load_whole(store, row, view).timeline))
 
 
 def _size(session: Session) -> int:

@@ -92,11 +92,11 @@ class KnownFile(msgspec.Struct):
 class ClusterReader:
     """Reads the files of one cluster, or a file that holds many conversations."""
 
-    def __init__(self, record: Store, agent: Agent, job: ClusterJob, forgotten: KeyedSet = EMPTY_SET) -> None:
+    def __init__(self, store: Store, agent: Agent, job: ClusterJob, forgotten: KeyedSet = EMPTY_SET) -> None:
         """Take the ids of forgotten conversations, as digests: they are removed from files that hold many."""
-        self._record, self._agent, self._job = record, agent, job
+        self._store, self._agent, self._job = store, agent, job
         self._disk = Snapshot(
-            ArchiveDisk(record, agent.NAME),
+            ArchiveDisk(store, agent.NAME),
             forgotten if job.cluster is None else EMPTY_SET,
             EMPTY_DISK if job.is_archive_only else DISK,
         )
@@ -119,9 +119,9 @@ class ClusterReader:
         """Return the archived files of the cluster, or one file, by path."""
         agent = self._agent.NAME
         rows = (
-            load_files_of_cluster(self._record, agent, self._job.cluster)
+            load_files_of_cluster(self._store, agent, self._job.cluster)
             if path is None
-            else load_file_versions(self._record, agent, path)
+            else load_file_versions(self._store, agent, path)
         )
         files: dict[str, KnownFile] = {}
         for (
@@ -203,11 +203,11 @@ class ClusterReader:
         if file.data is None or original.size > LARGEST:
             has_unread = all(one.severity != "loss" for one in problems)
         else:
-            has_unread = contains_unread(file.data, self._record.originals.read(original.id), problems)
+            has_unread = contains_unread(file.data, self._store.originals.read(original.id), problems)
         return has_unread and contains_values(file.open(), self._open_original(original))
 
     def _open_original(self, original: StoredOriginal) -> OriginalFile:
-        return OriginalFile(self._record.originals, original.id, original.size, original.modified_ns)
+        return OriginalFile(self._store.originals, original.id, original.size, original.modified_ns)
 
     def _join(self, readings: Sequence[Reading]) -> list[Session] | None:
         """Return the conversations in readings; None, and a failure, if the agent cannot join one."""
@@ -225,7 +225,7 @@ class ClusterReader:
                 continue
             if known.latest is not None:
                 yield known.source
-            elif not known.originals and load_stamps_of_files(self._record, self._agent.NAME, [path]):
+            elif not known.originals and load_stamps_of_files(self._store, self._agent.NAME, [path]):
                 why = "the archive lacks all that it kept of the file: bring back a copy of archive.db"
                 self.record_failure([path], DamagedError(why))
 
@@ -315,7 +315,7 @@ class ClusterReader:
         """Return whether a file begins with its latest original, or has none."""
         if file.path not in self._beginnings:
             self._beginnings[file.path] = known.is_same(file) or begins_with(
-                file, known.latest, self._record.originals
+                file, known.latest, self._store.originals
             )
         return self._beginnings[file.path]
 
@@ -336,7 +336,7 @@ class ClusterReader:
             superseded = self._superseded.get(file.path, ())
             has_versions = any(original.uid not in superseded for original in known.originals)
             return pack(self._agent.NAME, file, is_version=has_versions)
-        return pack_growth(file, latest, self._record.originals) if file.size > latest.size else None
+        return pack_growth(file, latest, self._store.originals) if file.size > latest.size else None
 
     def with_states(self, sources: Iterable[SourceFile]) -> tuple[SourceFile, ...]:
         """Return the files of a session, each with its state."""
@@ -368,7 +368,7 @@ class ClusterReader:
                 if known is not None and isinstance(disk, PinnedDisk):
                     archived = next((one for one in known.originals if one.id == disk.original), None)
                 if archived is not None and archived.size <= LARGEST:
-                    found[archived.uid] = self._record.originals.read(archived.id)
+                    found[archived.uid] = self._store.originals.read(archived.id)
             elif file.data is not None and path in self._present:
                 content = self._new_content(file) or (known.latest if known else None)
                 if content is not None:
@@ -455,13 +455,13 @@ class JobRunner:
 
     def __init__(
         self,
-        record: Store,
+        store: Store,
         agents: Mapping[str, Agent],
         resolver: ProjectResolver,
         scraps: SharedScraps,
         policy: KeepPolicy,
     ) -> None:
-        self._record, self._agents, self._scraps = record, agents, scraps
+        self._store, self._agents, self._scraps = store, agents, scraps
         self.resolver, self.policy = resolver, policy
 
     def run(self, job: ClusterJob) -> JobResult:
@@ -478,7 +478,7 @@ class JobRunner:
         )
 
     def _run_once(self, job: ClusterJob) -> JobResult:
-        reader = ClusterReader(self._record, self._agents[job.agent], job)
+        reader = ClusterReader(self._store, self._agents[job.agent], job)
         try:
             return self._read(reader, job)
         except FileChangedError:
@@ -490,7 +490,7 @@ class JobRunner:
 
     def postpone(self, job: ClusterJob, error: Exception) -> JobResult:
         """Return an update for a cluster that is not read because of an error: its files are kept, its sessions stay."""
-        reader = ClusterReader(self._record, self._agents[job.agent], job)
+        reader = ClusterReader(self._store, self._agents[job.agent], job)
         reader.record_failure(reader.paths, error)
         reader.open_all()
         return self._failed(reader, job)
@@ -500,7 +500,7 @@ class JobRunner:
         readings = reader.read_all()
         scraps = self._scraps.get(job.agent, Scraps())
         joined = join_conversations(agent, readings, scraps, fail=reader.record_join_failure)
-        unreadable = load_stamps_of_files(self._record, job.agent, reader.failures)
+        unreadable = load_stamps_of_files(self._store, job.agent, reader.failures)
         rows, indexed, excluded, forgotten = [], [], [], list[str]()
         for group, own, raw_session in joined:
             uid = conversation_uid(agent, group)
@@ -543,14 +543,14 @@ class JobRunner:
             files = []
         lost = self._lost_sessions(reader, job, set())
         update = reader.with_failures(ClusterUpdate(job.agent, job.cluster, files, []))
-        unreadable = load_stamps_of_files(self._record, job.agent, reader.failures)
+        unreadable = load_stamps_of_files(self._store, job.agent, reader.failures)
         return JobResult(update, _placeholders({**unreadable, **lost}))
 
     def _lost_sessions(
         self, reader: ClusterReader, job: ClusterJob, read: Collection[int]
     ) -> dict[int, bytes]:
         """Return the stamps of sessions that were not read, because the archive no longer knows their files."""
-        found = load_sessions_without_files(self._record, job.agent, job.cluster)
+        found = load_sessions_without_files(self._store, job.agent, job.cluster)
         lost = {uid: (stamp, path) for uid, (stamp, path) in found.items() if uid not in read}
         why = "the archive no longer knows its files: bring back a copy of archive.db"
         for _, path in lost.values():
@@ -604,8 +604,8 @@ def stamp_of(readings: Sequence[Reading]) -> bytes:
 
 
 def make_runner(
-    facts: ProjectFacts, scraps: SharedScraps, excluded: Sequence[str], record: Store
+    facts: ProjectFacts, scraps: SharedScraps, excluded: Sequence[str], store: Store
 ) -> JobRunner:
     """Return a runner; every process makes its own."""
-    policy = KeepPolicy(load_forgotten_uids(record), excluded)
-    return JobRunner(record, AGENTS, ProjectResolver(*facts), scraps, policy)
+    policy = KeepPolicy(load_forgotten_uids(store), excluded)
+    return JobRunner(store, AGENTS, ProjectResolver(*facts), scraps, policy)

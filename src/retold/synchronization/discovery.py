@@ -182,9 +182,9 @@ class Discovery(msgspec.Struct, frozen=True):
                 clusters[source.cluster].append(source)
         return clusters
 
-    def reload(self, record: Store) -> "Discovery":
+    def reload(self, store: Store) -> "Discovery":
         """Return the same files with what the archive lists by now."""
-        rows = _load_rows(record, self.agent.NAME, self.sources)
+        rows = _load_rows(store, self.agent.NAME, self.sources)
         return replace(self, rows=rows, sources=_assign_clusters(self.sources, rows))
 
     def stale_clusters(self) -> set[str]:
@@ -195,7 +195,7 @@ class Discovery(msgspec.Struct, frozen=True):
 
 
 def discover(  # noqa: PLR0913 - everything that a result depends on
-    record: Store,
+    store: Store,
     agent: Agent,
     env: RecordingEnv,
     given: GivenHomes,
@@ -216,10 +216,10 @@ def discover(  # noqa: PLR0913 - everything that a result depends on
                 problems.append(source)
             else:
                 sources.setdefault(str(source.path), source)
-    unread = load_files_without_content(record, agent.NAME) if has_new_exclusions else set()
+    unread = load_files_without_content(store, agent.NAME) if has_new_exclusions else set()
     rows = {
         path: row
-        for path, row in _load_rows(record, agent.NAME, sources).items()
+        for path, row in _load_rows(store, agent.NAME, sources).items()
         if row.id not in unread and not (has_new_exclusions and row.cluster is None)
     }
     dependencies: list[Dependency] = []
@@ -229,14 +229,14 @@ def discover(  # noqa: PLR0913 - everything that a result depends on
         dependencies.append(Dependency(SOURCE, as_stored(path), fingerprint))
         if is_changed:
             changed.add(path)
-    clues = {str(home.path): list(_merge_clues(record, agent, home)) for home in homes}
+    clues = {str(home.path): list(_merge_clues(store, agent, home)) for home in homes}
     sources = _assign_clusters(sources, rows)
     return Discovery(agent, sources, problems, clues, rows, frozenset(changed)), dependencies
 
 
-def discover_archived(record: Store, agent: Agent) -> Discovery:
+def discover_archived(store: Store, agent: Agent) -> Discovery:
     """Return the files that the archive lists of an agent, without a look at its homes."""
-    rows = _load_rows(record, agent.NAME, {})
+    rows = _load_rows(store, agent.NAME, {})
     return Discovery(agent, {}, (), {}, rows, frozenset(), is_archive_only=True)
 
 
@@ -253,12 +253,12 @@ def _assign_cluster(source: Source, row: SourceRow | None) -> Source:
     return replace(source, cluster=row.cluster)
 
 
-def _merge_clues(record: Store, agent: Agent, home: AgentHome) -> Iterator[Clue]:
+def _merge_clues(store: Store, agent: Agent, home: AgentHome) -> Iterator[Clue]:
     """Yield the clues of a home, then earlier ones that it does not contradict: it may be half deleted."""
     clues = list(agent.find_clues(home))
     yield from clues
     known = {(clue.native_key, clue.evidence) for clue in clues}
-    earlier = [Clue(*row) for row in sorted(load_clues(record, str(home.path)), key=str)]
+    earlier = [Clue(*row) for row in sorted(load_clues(store, str(home.path)), key=str)]
     yield from (clue for clue in earlier if (clue.native_key, clue.evidence) not in known)
 
 
@@ -282,15 +282,15 @@ def _check_changed(path: str, row: SourceRow | None) -> tuple[str | None, bool]:
     return f"{fingerprint} {tail}", tail != row.tail.hex()
 
 
-def _load_rows(record: Store, agent: str, sources: Mapping[str, Source]) -> dict[str, SourceRow]:
+def _load_rows(store: Store, agent: str, sources: Mapping[str, Source]) -> dict[str, SourceRow]:
     """Return the archive's rows by path. Only the file itself can tell the path of a hidden row."""
     rows: dict[str, SourceRow] = {}
     hidden_rows: dict[str, SourceRow] = {}
-    for number, path, home, *rest in load_file_rows(record, agent):
+    for number, path, home, *rest in load_file_rows(store, agent):
         row = SourceRow(number, as_path(path), as_path(home), *rest)
         (hidden_rows if is_hidden_path(path) else rows)[row.path] = row
     if hidden_rows:
-        hidden = HiddenPaths(record)
+        hidden = HiddenPaths(store)
         for path, source in sources.items():
             hidden_row = hidden_rows.get(hidden.placeholder(path)) if path in hidden else None
             if hidden_row is not None:

@@ -69,7 +69,7 @@ def tail_digest(path: str) -> str:
         return digest(file.read(TAIL)).hex()
 
 
-def is_unchanged(record: Store, scope: str, env: Mapping[str, str], facts: Mapping[str, object]) -> bool:
+def is_unchanged(store: Store, scope: str, env: Mapping[str, str], facts: Mapping[str, object]) -> bool:
     """Return whether everything that the last sync of a scope looked at still has the same fingerprint."""
 
     def current(kind: str, subject: str, value: object) -> object:
@@ -83,7 +83,7 @@ def is_unchanged(record: Store, scope: str, env: Mapping[str, str], facts: Mappi
 
     is_known, folders = False, list[str]()
     hidden: dict[str, list[tuple[str, object]]] = {}
-    for kind, subject, value in load_dependencies(record, scope):
+    for kind, subject, value in load_dependencies(store, scope):
         is_known = True
         if kind == HIDDEN_FOLDER:
             folders.append(os.fsdecode(subject))
@@ -93,7 +93,7 @@ def is_unchanged(record: Store, scope: str, env: Mapping[str, str], facts: Mappi
             return False
     if not hidden:
         return is_known
-    return _are_hidden_unchanged(load_hash_key(record), folders, hidden, current)
+    return _are_hidden_unchanged(load_hash_key(store), folders, hidden, current)
 
 
 def _are_hidden_unchanged(
@@ -121,14 +121,14 @@ def _are_hidden_unchanged(
     return not missing
 
 
-def hide_paths(record: Store, agent: str, dependencies: Iterable[Dependency]) -> Iterator[Dependency]:
+def hide_paths(store: Store, agent: str, dependencies: Iterable[Dependency]) -> Iterator[Dependency]:
     """Yield dependencies as they are stored: without the names of paths that only forgotten sessions lead to."""
-    hidden = HiddenPaths(record)
+    hidden = HiddenPaths(store)
     if not hidden:
         yield from dependencies
         return
     visible: set[str] = set()
-    for path in load_visible_paths(record, agent):
+    for path in load_visible_paths(store, agent):
         while path not in visible:
             visible.add(path)
             path = os.path.dirname(path)  # noqa: PLW2901 - up to the root
@@ -175,19 +175,19 @@ class CoverageCount:
         self.new_sessions, self.problems, self.seconds = new_sessions, problems, seconds
 
 
-def save_coverage(record: Store, scope: str, agent: str, found: int, unopened: int) -> None:
+def save_coverage(store: Store, scope: str, agent: str, found: int, unopened: int) -> None:
     """Write the number of an agent's files, and of those that could not be opened. Both hold while nothing changes."""
-    record.set_fact(f"coverage {scope} {agent}", f"{found} {unopened}")
+    store.set_fact(f"coverage {scope} {agent}", f"{found} {unopened}")
 
 
 def load_coverage(
-    record: Store, scope: str, agents: Sequence[str], seconds: float, done: CoverageCount | None = None
+    store: Store, scope: str, agents: Sequence[str], seconds: float, done: CoverageCount | None = None
 ) -> CoverageCount:
     """Return the counts over all agents, for a sync that read some files or none."""
-    counts = [(record.fact(f"coverage {scope} {agent}") or "0 0").split() for agent in agents]
+    counts = [(store.fact(f"coverage {scope} {agent}") or "0 0").split() for agent in agents]
     found, unopened = (sum(int(count[column]) for count in counts) for column in (0, 1))
     read, new = (done.read, done.new_sessions) if done is not None else (0, 0)
-    return CoverageCount(found, read, found - read, new, count_problems(record) + unopened, seconds)
+    return CoverageCount(found, read, found - read, new, count_problems(store) + unopened, seconds)
 
 
 def price_source(folder: str) -> str:

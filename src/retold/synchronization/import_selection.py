@@ -34,11 +34,11 @@ from retold.synchronization.snapshot import LARGEST
 class OwnFiles:
     """The files of one agent in this archive, by their places in their homes."""
 
-    def __init__(self, record: Store, agent: str, foreign: OtherArchive) -> None:
-        self._record, self._foreign = record, foreign
+    def __init__(self, store: Store, agent: str, foreign: OtherArchive) -> None:
+        self._store, self._foreign = store, foreign
         self._by_place: defaultdict[str, list[int]] = defaultdict(list)
         self._by_path: dict[str, int] = {}
-        for file in load_file_paths(record, agent):
+        for file in load_file_paths(store, agent):
             self._by_place[_place_in_home(file.path, file.home, file.folder)].append(file.id)
             self._by_path[file.path] = file.id
 
@@ -55,13 +55,13 @@ class OwnFiles:
         for file in files:
             if any(
                 _may_begin_with(original, version) and self._begins_with(original.id, version)
-                for original in load_originals(self._record, file)
+                for original in load_originals(self._store, file)
             ):
                 return file
         return None
 
     def _begins_with(self, original: int, version: FileVersion) -> bool:
-        originals = self._record.originals
+        originals = self._store.originals
         offset, file = 0, OfferedOpenFile(self._foreign, version)
         if version.data is None:
             sizes = (size for _, size in originals.pieces(original))
@@ -136,18 +136,18 @@ class ImportSelector:
 
     def __init__(
         self,
-        record: Store,
+        store: Store,
         foreign: OtherArchive,
         agent: Agent,
         files: Mapping[str, OfferedFile],
         resolver: ProjectResolver,
     ) -> None:
-        self._record, self._foreign, self._agent = record, foreign, agent
+        self._store, self._foreign, self._agent = store, foreign, agent
         self._files, self._resolver = files, resolver
-        self._forgotten = load_forgotten_uids(record)
+        self._forgotten = load_forgotten_uids(store)
         self._disk = OfferedDisk(foreign, files)
-        self._own_files = OwnFiles(record, agent.NAME, foreign)
-        self._known = load_clusters(record, agent.NAME)
+        self._own_files = OwnFiles(store, agent.NAME, foreign)
+        self._known = load_clusters(store, agent.NAME)
         self._sources = self._find_sources()
         self._companions = {
             path: file for path, file in files.items() if file.is_companion and path not in self._sources
@@ -214,7 +214,7 @@ class ImportSelector:
             if own[0] is None or None in own:
                 new.add(path)
             else:
-                uids = load_session_uids(self._record, own[0])
+                uids = load_session_uids(self._store, own[0])
                 self._archived[path] = uids
                 if len(file.uids) == len(uids) == 1:
                     self.selection.aliases[next(iter(file.uids))] = uids[0]
@@ -341,7 +341,7 @@ class ImportSelector:
     def _select_shared_file(self, path: str, source: Source, policy: KeepPolicy, *, is_needed: bool) -> None:
         """Select a file that holds many conversations, without the forgotten and excluded ones."""
         file = self._files[path]
-        excluded = load_forgotten_ids(self._record) | self._excluded_ids(path, source, policy)
+        excluded = load_forgotten_ids(self._store) | self._excluded_ids(path, source, policy)
         cleaned = (self._clean(path, version, excluded) for version in file.versions)
         offered = [version for version in cleaned if version is not None]
         versions = [version for version in offered if self._own_files.find(file, version) is None]
@@ -371,7 +371,7 @@ class ImportSelector:
         self._disk.unpin()
         scraps = group_scraps(self._agent, readings, self._record_failure)
         exclusions = find_exclusions(
-            self._record, self._agent, policy, self._resolver, scraps, self.selection.excluded
+            self._store, self._agent, policy, self._resolver, scraps, self.selection.excluded
         )
         self.selection.excluded |= exclusions.uids
         return exclusions.ids
@@ -381,7 +381,7 @@ class ImportSelector:
         selection = self.selection
         counted = self._known.keys() | selection.new | selection.merged | selection.unchanged
         scraps = group_scraps(self._agent, readings, self._record_failure)
-        for uid, own in assign_scraps(self._record, self._agent, scraps, self._known).readings.items():
+        for uid, own in assign_scraps(self._store, self._agent, scraps, self._known).readings.items():
             places = log_places(self._agent, own)
             if uid in counted or any(self._log_places.get(place) in counted for place in places):
                 continue

@@ -91,24 +91,24 @@ def import_archive(request: ImportRequest, callbacks: ImportCallbacks) -> Import
             stack.enter_context(Lock(request.folder, callbacks.wait))
             remove_copies(request.folder)
         theirs = stack.enter_context(open_archive(request.file, None if request.is_trial else request.folder))
-        record = stack.enter_context(_open_own(request, stack))
+        store = stack.enter_context(_open_own(request, stack))
         # Files of an interrupted import are read first: only then are the new sessions known.
-        completed = 0 if request.is_trial else _read_copied(record, request, callbacks)
-        run = _ImportRun(record, OtherArchive(theirs.connection, theirs.path), request)
+        completed = 0 if request.is_trial else _read_copied(store, request, callbacks)
+        run = _ImportRun(store, OtherArchive(theirs.connection, theirs.path), request)
         theirs.check_unchanged()
         if not request.is_trial:
             run.copy_files()
-            _read_copied(record, request, callbacks)
+            _read_copied(store, request, callbacks)
             run.write_annotations()
         return run.report(completed, time.perf_counter() - began)
 
 
-def _read_copied(record: Store, request: ImportRequest, callbacks: ImportCallbacks) -> int:
+def _read_copied(store: Store, request: ImportRequest, callbacks: ImportCallbacks) -> int:
     """Read copied files that were not read yet; return the number of new sessions in them."""
-    if record.fact(UNREAD) is None:
+    if store.fact(UNREAD) is None:
         return 0
     options = SyncOptions(request.folder, {}, excluded=request.excluded, archive_only=True)
-    outcome = sync_or_rebuild(record, options, NAMES, callbacks.progress, callbacks.damage)
+    outcome = sync_or_rebuild(store, options, NAMES, callbacks.progress, callbacks.damage)
     return outcome.coverage.new_sessions
 
 
@@ -124,8 +124,8 @@ def _open_own(request: ImportRequest, stack: ExitStack) -> Store:
 class _ImportRun:
     """A run of an import. Everything is selected before anything is copied."""
 
-    def __init__(self, record: Store, foreign: OtherArchive, request: ImportRequest) -> None:
-        self._record, self._foreign, self._request = record, foreign, request
+    def __init__(self, store: Store, foreign: OtherArchive, request: ImportRequest) -> None:
+        self._store, self._foreign, self._request = store, foreign, request
         offer = load_offer(foreign, request.label, AGENTS)
         self._clues: defaultdict[str, list[Clue]] = defaultdict(list)
         for home, clue in foreign.clues():
@@ -133,7 +133,7 @@ class _ImportRun:
                 self._clues[own_home].append(clue)
         resolver = self._resolver()
         self._selections = [
-            ImportSelector(record, foreign, AGENTS[agent], files, resolver).select(request.excluded)
+            ImportSelector(store, foreign, AGENTS[agent], files, resolver).select(request.excluded)
             for agent, files in offer.files.items()
         ]
         self._files = [file for one in self._selections for file in one.files]
@@ -151,11 +151,11 @@ class _ImportRun:
 
     def _resolver(self) -> ProjectResolver:
         clues: defaultdict[str, list[Clue]] = defaultdict(list)
-        for home, row in load_all_clues(self._record):
+        for home, row in load_all_clues(self._store):
             clues[home].append(Clue(*row))
         for home, found in self._clues.items():
             clues[home].extend(found)
-        return ProjectResolver(clues, load_roots(self._record), os.getcwd())
+        return ProjectResolver(clues, load_roots(self._store), os.getcwd())
 
     def _select_titles(self) -> tuple[dict[int, str], list[tuple[str, str]]]:
         """Return the new titles, each on one line, and the pairs of titles of which ours stays."""
@@ -192,7 +192,7 @@ class _ImportRun:
     def _own_annotations(self, uid: int) -> tuple[str | None, frozenset[str]]:
         """Return the title and the tags that a session has here, from a cache."""
         if uid not in self._own:
-            title, tags = load_annotations(self._record, uid)
+            title, tags = load_annotations(self._store, uid)
             self._own[uid] = title, frozenset(tags)
         return self._own[uid]
 
@@ -203,9 +203,9 @@ class _ImportRun:
 
     def _for_known_sessions(self, annotations: Annotations) -> Iterator[tuple[int, str]]:
         """Yield the annotations of sessions that are here or will be, with the uids that they have here."""
-        known = {*load_stamps(self._record), *chain.from_iterable(one.new for one in self._selections)}
+        known = {*load_stamps(self._store), *chain.from_iterable(one.new for one in self._selections)}
         aliases = {theirs: own for one in self._selections for theirs, own in one.aliases.items()}
-        forgotten = load_forgotten_uids(self._record)
+        forgotten = load_forgotten_uids(self._store)
         for theirs, text in annotations:
             uid = theirs if theirs in known else aliases.get(theirs, theirs)
             if uid in known and theirs not in forgotten:
@@ -215,15 +215,15 @@ class _ImportRun:
         """Copy the selected files. If the process ends meanwhile, the next sync reads those that were copied."""
         if not self._files:
             return
-        with self._record.connection:
-            self._record.set_fact(UNREAD, 1)
+        with self._store.connection:
+            self._store.set_fact(UNREAD, 1)
             for home, clues in self._clues.items():
                 rows = [(clue.root, clue.evidence, clue.native_key) for clue in clues]
-                add_clues(self._record, home, rows)
+                add_clues(self._store, home, rows)
         waiting = iter(self._files)
         while (file := next(waiting, None)) is not None:
             ends = time.monotonic() + _COMMIT_SECONDS
-            with self._record.connection:
+            with self._store.connection:
                 self._copy(file)
                 while time.monotonic() < ends and (file := next(waiting, None)) is not None:
                     self._copy(file)
@@ -231,7 +231,7 @@ class _ImportRun:
     def _copy(self, imported: ImportedFile) -> None:
         file = imported.file
         source = write_source(
-            self._record,
+            self._store,
             imported.agent,
             file.path,
             file.home,
@@ -242,8 +242,8 @@ class _ImportRun:
         )
         words = (imported.agent, file.path)
         for version in imported.versions:
-            write_original(self._record, source, words, version.original.modified_ns, self._chunks(version))
-        choose_latest(self._record, source)
+            write_original(self._store, source, words, version.original.modified_ns, self._chunks(version))
+        choose_latest(self._store, source)
 
     def _chunks(self, version: FileVersion) -> Iterator[bytes]:
         if version.data is None:
@@ -256,8 +256,8 @@ class _ImportRun:
     def write_annotations(self) -> None:
         """Write the selected titles and tags."""
         if self._titles or self._tags:
-            with self._record.connection:
-                write_annotations(self._record, list(self._titles.items()), self._tags)
+            with self._store.connection:
+                write_annotations(self._store, list(self._titles.items()), self._tags)
 
     def report(self, completed: int, seconds: float) -> ImportReport:
         """Return the result."""

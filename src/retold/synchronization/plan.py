@@ -47,9 +47,7 @@ class ScrapOwners(NamedTuple):
     """Uids under which the archive lists the same prompts a second time, each with the uid of the conversation."""
 
 
-def assign_scraps(
-    record: Store, agent: Agent, scraps: Scraps, known: Mapping[int, str | None]
-) -> ScrapOwners:
+def assign_scraps(store: Store, agent: Agent, scraps: Scraps, known: Mapping[int, str | None]) -> ScrapOwners:
     """Return the owners of scraps; `known` has the clusters of all sessions of the agent by uid."""
     keys: defaultdict[str, list[str]] = defaultdict(list)
     for key, group in scraps.keys.items():
@@ -60,7 +58,7 @@ def assign_scraps(
     for group, readings in scraps.groups.items():
         uids = [conversation_uid(agent, key) for key in (group, *keys[group])]
         recorded = next((uid for uid in uids if known.get(uid) is not None), None)
-        owner = _owner_by_folder(record, agent, readings) if recorded is None else recorded
+        owner = _owner_by_folder(store, agent, readings) if recorded is None else recorded
         owner = uids[0] if owner is None else owner
         assigned[owner] += readings
         aliases |= {uid: owner for uid in uids if uid != owner and known.get(uid, "") is None}
@@ -68,17 +66,17 @@ def assign_scraps(
     current = {conversation_uid(agent, key) for key in scraps.keys}
     if any(cluster is None and uid not in current for uid, cluster in known.items()):
         # The log of a folder may have had other keys before, for example under an earlier marker of the project.
-        for uid, native_id, path in load_logged_sessions(record, agent.NAME):
+        for uid, native_id, path in load_logged_sessions(store, agent.NAME):
             place = LogPlace(os.path.dirname(as_path(path)), native_id)
             if uid not in current and owners.get(place, uid) != uid:
                 aliases[uid] = owners[place]
     return ScrapOwners(assigned, aliases)
 
 
-def _owner_by_folder(record: Store, agent: Agent, readings: Sequence[Reading]) -> int | None:
+def _owner_by_folder(store: Store, agent: Agent, readings: Sequence[Reading]) -> int | None:
     """Return the session with the same id that has files in the same folder."""
     for folder, native_id in log_places(agent, readings):
-        for uid, path in load_recorded_sessions(record, agent.NAME, native_id):
+        for uid, path in load_recorded_sessions(store, agent.NAME, native_id):
             if as_path(path).startswith(folder + os.sep):
                 return uid
     return None
@@ -93,7 +91,7 @@ class Exclusions(NamedTuple):
 
 
 def find_exclusions(  # noqa: PLR0913 - everything that decides
-    record: Store,
+    store: Store,
     agent: Agent,
     policy: KeepPolicy,
     resolver: ProjectResolver,
@@ -104,8 +102,8 @@ def find_exclusions(  # noqa: PLR0913 - everything that decides
 
     The scraps of a conversation in the archive stay.
     """
-    archived = load_clusters(record, agent.NAME)
-    without_content = load_clusters_without_content(record, agent.NAME)
+    archived = load_clusters(store, agent.NAME)
+    without_content = load_clusters_without_content(store, agent.NAME)
 
     def is_excluded(uid: int, readings: Sequence[Reading]) -> bool:
         try:
@@ -119,7 +117,7 @@ def find_exclusions(  # noqa: PLR0913 - everything that decides
 
     uids: set[int] = set()
     ids: set[bytes] = set()
-    for uid, readings in assign_scraps(record, agent, scraps, archived).readings.items():
+    for uid, readings in assign_scraps(store, agent, scraps, archived).readings.items():
         if uid not in archived and (uid in excluded or is_excluded(uid, readings)):
             uids.add(uid)
             native_ids = {reading.native_id for reading in readings if reading.native_id}
@@ -149,9 +147,9 @@ class SyncPlan(msgspec.Struct, frozen=True):
         """Whether there is something to write."""
         return bool(self.clusters or self.shared_files or self.discovery.deleted)
 
-    def restrict(self, record: Store, clusters: Collection[str]) -> "SyncPlan":
+    def restrict(self, store: Store, clusters: Collection[str]) -> "SyncPlan":
         """Return a plan for some clusters, with all files that belong to them by now."""
-        return replace(self, discovery=self.discovery.reload(record), clusters=clusters)
+        return replace(self, discovery=self.discovery.reload(store), clusters=clusters)
 
     def updates(
         self, readers: Iterable[ClusterReader], *, without_content: bool = False
@@ -170,19 +168,19 @@ class SyncPlan(msgspec.Struct, frozen=True):
         for reader in self.shared_files:
             reader.record_join_failure(readings, error)
 
-    def shared_files_without(self, record: Store, exclusions: Exclusions) -> Iterator[ClusterReader]:
+    def shared_files_without(self, store: Store, exclusions: Exclusions) -> Iterator[ClusterReader]:
         """Yield new readers of the files that hold many conversations, which leave out the excluded ones.
 
         A file with nothing else is kept without content.
         """
         agent = self.discovery.agent
-        forgotten = load_forgotten_ids(record) | exclusions.ids
+        forgotten = load_forgotten_ids(store) | exclusions.ids
         with TimeLimit() as limit:
             for path in self.discovery.shared_files:
-                reader = _shared_file_reader(record, self.discovery, path, forgotten)
+                reader = _shared_file_reader(store, self.discovery, path, forgotten)
                 readings = _read_shared_file(limit, reader, self.discovery)
                 scraps = group_scraps(agent, readings, reader.record_join_failure)
-                owners = assign_scraps(record, agent, scraps, load_clusters(record, agent.NAME))
+                owners = assign_scraps(store, agent, scraps, load_clusters(store, agent.NAME))
                 if owners.readings.keys() <= exclusions.uids:
                     reader.exclude_all()
                 yield reader
@@ -208,7 +206,7 @@ class SyncPlan(msgspec.Struct, frozen=True):
 
 
 def make_plan(
-    record: Store,
+    store: Store,
     discovery: Discovery,
     missing: Collection[int],
     *,
@@ -220,19 +218,19 @@ def make_plan(
     A reindex includes the files that could not be read before, and those whose sessions are missing.
     """
     agent = discovery.agent
-    known = load_clusters(record, agent.NAME)
+    known = load_clusters(store, agent.NAME)
     lacking = {cluster for uid, cluster in known.items() if uid in missing}
-    stale = discovery.stale_clusters() | _clusters_with_new_clues(record, discovery)
+    stale = discovery.stale_clusters() | _clusters_with_new_clues(store, discovery)
     stale |= {cluster for cluster in lacking if cluster is not None}
     if is_reindex:
-        stale |= load_failed_clusters(record, agent.NAME) | load_unlisted_clusters(record, agent.NAME)
+        stale |= load_failed_clusters(store, agent.NAME) | load_unlisted_clusters(store, agent.NAME)
     needs_shared = bool(stale) or None in lacking or is_behind or _is_shared_file_stale(discovery)
-    forgotten = load_forgotten_ids(record)
+    forgotten = load_forgotten_ids(store)
     paths = discovery.shared_files if needs_shared else []
     plan = SyncPlan(
         discovery,
         stale,
-        [_shared_file_reader(record, discovery, path, forgotten) for path in paths],
+        [_shared_file_reader(store, discovery, path, forgotten) for path in paths],
         Scraps(),
     )
     readings: list[Reading] = []
@@ -244,7 +242,7 @@ def make_plan(
     portable = [replace(reading, source=reading.source.with_disk(DISK)) for reading in readings]
     scraps = group_scraps(agent, portable, plan.record_join_failure)
     return replace(
-        plan, clusters=stale | _clusters_with_new_scraps(record, agent, scraps, known), scraps=scraps
+        plan, clusters=stale | _clusters_with_new_scraps(store, agent, scraps, known), scraps=scraps
     )
 
 
@@ -255,28 +253,28 @@ def _is_shared_file_stale(discovery: Discovery) -> bool:
     return any(path in discovery.changed for path in paths) or any(row.revision < REVISION for row in rows)
 
 
-def _clusters_with_new_clues(record: Store, discovery: Discovery) -> set[str]:
+def _clusters_with_new_clues(store: Store, discovery: Discovery) -> set[str]:
     """Return the clusters whose projects may be known now, because a home has other clues about its projects."""
     clusters: set[str] = set()
-    hidden = HiddenPaths(record)
+    hidden = HiddenPaths(store)
     for home, clues in discovery.clues.items():
         current = {
             (clue.root, clue.evidence, clue.native_key)
             for clue in clues
             if not hidden.is_root_hidden(clue.root)
         }
-        if current != load_clues(record, home):
-            clusters |= load_clusters_without_project(record, home, discovery.agent.NAME)
+        if current != load_clues(store, home):
+            clusters |= load_clusters_without_project(store, home, discovery.agent.NAME)
     return clusters
 
 
 def _clusters_with_new_scraps(
-    record: Store, agent: Agent, scraps: Scraps, known: Mapping[int, str | None]
+    store: Store, agent: Agent, scraps: Scraps, known: Mapping[int, str | None]
 ) -> set[str]:
     """Return the clusters with conversations whose scraps changed."""
-    digests = load_scrap_digests(record) if scraps.groups else {}
+    digests = load_scrap_digests(store) if scraps.groups else {}
     clusters: set[str] = set()
-    for uid, readings in assign_scraps(record, agent, scraps, known).readings.items():
+    for uid, readings in assign_scraps(store, agent, scraps, known).readings.items():
         cluster = known.get(uid)
         if cluster is not None and digests.get(uid) != scraps_digest(readings):
             clusters.add(cluster)
@@ -294,7 +292,7 @@ def _read_shared_file(limit: TimeLimit, reader: ClusterReader, discovery: Discov
         return reader.read_all()
 
 
-def _shared_file_reader(record: Store, discovery: Discovery, path: str, forgotten: KeyedSet) -> ClusterReader:
+def _shared_file_reader(store: Store, discovery: Discovery, path: str, forgotten: KeyedSet) -> ClusterReader:
     source = discovery.sources.get(path)
     job = ClusterJob(
         discovery.agent.NAME,
@@ -303,7 +301,7 @@ def _shared_file_reader(record: Store, discovery: Discovery, path: str, forgotte
         path,
         is_archive_only=discovery.is_archive_only,
     )
-    return ClusterReader(record, discovery.agent, job, forgotten)
+    return ClusterReader(store, discovery.agent, job, forgotten)
 
 
 def _size(path: os.PathLike[str]) -> int:

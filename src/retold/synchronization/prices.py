@@ -181,15 +181,15 @@ class PriceList:
 class PriceBook:
     """The prices of a sync: those in the archive, or looked up and stored there."""
 
-    def __init__(self, record: Store, folder: str) -> None:
-        self._record, self._folder = record, folder
+    def __init__(self, store: Store, folder: str) -> None:
+        self._store, self._folder = store, folder
         self.source = price_source(folder)
-        self.have_changed = record.fact(PRICED_BY) != self.source
+        self.have_changed = store.fact(PRICED_BY) != self.source
         """Whether the requests in the archive were priced from another source."""
         self._list: PriceList | None = None
         self._known: dict[str | None, Rates | None] = {None: None}
         if not self.have_changed:
-            stored = load_rates(record).items()
+            stored = load_rates(store).items()
             self._known |= {model: None if text is None else decode_rates(text) for model, text in stored}
 
     def cost(self, model: str | None, at: int | None, figures: Figures) -> int | None:
@@ -202,21 +202,21 @@ class PriceBook:
     def _look_up(self, model: str) -> Rates | None:
         self._list = self._list or PriceList(self._folder)
         rates = self._list.rates(model)
-        write_rates(self._record, model, None if rates is None else encode_rates(rates))
+        write_rates(self._store, model, None if rates is None else encode_rates(rates))
         return rates
 
     def begin(self) -> None:
         """Delete the stored prices if the source has changed."""
         if self.have_changed:
-            self._record.set_fact(PRICED_BY, None)
-            delete_rates(self._record)
+            self._store.set_fact(PRICED_BY, None)
+            delete_rates(self._store)
 
     def end(self) -> None:
         """Record that every request is priced from this source."""
         if self.have_changed:
             self._list = self._list or PriceList(self._folder)
-            self._record.set_fact(PRICED_BY, self.source)
-            self._record.set_fact(PRICED_ON, self._list.date)
+            self._store.set_fact(PRICED_BY, self.source)
+            self._store.set_fact(PRICED_ON, self._list.date)
 
 
 def library_rates(model: str) -> Rates | None:

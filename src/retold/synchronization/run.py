@@ -104,8 +104,8 @@ class SyncOutcome(msgspec.Struct, frozen=True):
 class IndexFiles:
     """The files of the text index, opened for writing."""
 
-    def __init__(self, record: Store) -> None:
-        self._folder, self._archive = record.folder, record.id
+    def __init__(self, store: Store) -> None:
+        self._folder, self._archive = store.folder, store.id
         self.open()
 
     def open(self) -> None:
@@ -150,14 +150,14 @@ class IndexFiles:
 
 
 def sync(
-    record: Store,
+    store: Store,
     options: SyncOptions,
     agents: Sequence[str],
     on_progress: ProgressCallback,
-    on_stale: StaleCallback = lambda _record, _agent, _clusters: None,
+    on_stale: StaleCallback = lambda _store, _agent, _clusters: None,
 ) -> SyncOutcome:
     """Bring the archive and its index up to date with the files of some agents. The caller has the lock."""
-    run = _Sync(record, options, agents, on_progress, on_stale)
+    run = _Sync(store, options, agents, on_progress, on_stale)
     try:
         return run.run()
     finally:
@@ -169,17 +169,17 @@ class _Sync:
 
     def __init__(
         self,
-        record: Store,
+        store: Store,
         options: SyncOptions,
         agents: Sequence[str],
         on_progress: ProgressCallback,
         on_stale: StaleCallback,
     ) -> None:
-        self._record, self._options, self._agents = record, options, agents
+        self._store, self._options, self._agents = store, options, agents
         self._on_progress, self._on_stale = on_progress, on_stale
-        self._prices = PriceBook(record, options.folder)
-        self._writer = Writer(record, REVISION, self._prices.cost)
-        self._index = IndexFiles(record)
+        self._prices = PriceBook(store, options.folder)
+        self._writer = Writer(store, REVISION, self._prices.cost)
+        self._index = IndexFiles(store)
         self._dependencies: dict[str, list[Dependency]] = {}
         self._limits: dict[str, list[tuple[str, RetentionLimit]]] = {}
         """The retention limits of each agent's own homes."""
@@ -188,7 +188,7 @@ class _Sync:
         """Workers that died since the index was last checked."""
         self._excluded: set[int] = set()
         """The uids of conversations that were read and are not kept."""
-        self._is_behind = not self._index.has_generation(record.fact("generation"))
+        self._is_behind = not self._index.has_generation(store.fact("generation"))
         """Whether the last sync did not finish, or the index was changed since."""
 
     def run(self) -> SyncOutcome:
@@ -197,12 +197,12 @@ class _Sync:
         missing = self._find_missing() if self._is_behind else set()
         is_reindex = self._options.reindex
         plans = [
-            make_plan(self._record, one, missing, is_behind=self._is_behind, is_reindex=is_reindex)
+            make_plan(self._store, one, missing, is_behind=self._is_behind, is_reindex=is_reindex)
             for one in discoveries
         ]
         if self._is_behind or self._prices.have_changed or any(plan.has_work for plan in plans):
             for plan in plans:
-                self._on_stale(self._record, plan.discovery.agent.NAME, plan.clusters)
+                self._on_stale(self._store, plan.discovery.agent.NAME, plan.clusters)
             generation = self._begin()
             if is_reindex:
                 self._writer.remove_orphans()
@@ -220,7 +220,7 @@ class _Sync:
         discoveries = []
         for name in self._agents:
             if self._options.archive_only:
-                discoveries.append(discover_archived(self._record, AGENTS[name]))
+                discoveries.append(discover_archived(self._store, AGENTS[name]))
                 continue
             try:
                 discoveries.append(self._discover(name))
@@ -228,16 +228,16 @@ class _Sync:
                 if isinstance(error, (RetoldError, *MACHINE_ERRORS)):
                     raise
                 failure = problem("reader-failed", f"{type(error).__name__}: {error}", name)
-                discoveries.append(replace(discover_archived(self._record, AGENTS[name]), problems=[failure]))
+                discoveries.append(replace(discover_archived(self._store, AGENTS[name]), problems=[failure]))
         return discoveries
 
     def _discover(self, name: str) -> Discovery:
         """Discover the files of an agent, and record everything that was looked at."""
         agent, env, disk = AGENTS[name], RecordingEnv(self._options.env), RecordingDisk()
-        excluded = self._record.fact(f"excluded {name}")
+        excluded = self._store.fact(f"excluded {name}")
         has_new_exclusions = excluded not in (None, self._excluded_fact())
         discovery, dependencies = discover(
-            self._record, agent, env, self._options.homes, disk, has_new_exclusions=has_new_exclusions
+            self._store, agent, env, self._options.homes, disk, has_new_exclusions=has_new_exclusions
         )
         # With the same environment and disk, so that the next sync notices a change of the agent's settings.
         self._limits[name] = [
@@ -255,16 +255,16 @@ class _Sync:
 
     def _find_missing(self) -> set[int]:
         """Return the sessions that the index lacks; remove those that the archive lacks."""
-        stamps = load_stamps(self._record)
+        stamps = load_stamps(self._store)
         current = self._index.remove_stale(stamps)
         self._index.commit()
         return stamps.keys() - current
 
     def _begin(self) -> int:
         """Raise the generation of the archive: until the index has it too, the next sync knows that this one did not finish."""
-        generation = int(self._record.fact("generation") or 0) + 1
+        generation = int(self._store.fact("generation") or 0) + 1
         self._writer.begin()
-        self._record.set_fact("generation", generation)
+        self._store.set_fact("generation", generation)
         self._prices.begin()
         self._writer.commit()
         return generation
@@ -282,7 +282,7 @@ class _Sync:
         self._read_merged(plans, factory)
         self._read_lost(plans, factory)
         for plan in plans:
-            runner = factory(self._record)
+            runner = factory(self._store)
             exclusions = Exclusions()
             if plan.shared_files and has_exclusions:
                 exclusions = self._write_shared_files(plan, runner)
@@ -295,10 +295,10 @@ class _Sync:
     def _write_shared_files(self, plan: SyncPlan, runner: JobRunner) -> Exclusions:
         """Write files that hold many conversations without the excluded ones; return these."""
         agent, policy, resolver = plan.discovery.agent, runner.policy, runner.resolver
-        exclusions = find_exclusions(self._record, agent, policy, resolver, plan.scraps, self._excluded)
+        exclusions = find_exclusions(self._store, agent, policy, resolver, plan.scraps, self._excluded)
         readers: Iterable[ClusterReader] = plan.shared_files
         if exclusions.uids:
-            readers = plan.shared_files_without(self._record, exclusions)
+            readers = plan.shared_files_without(self._store, exclusions)
         self._write_updates(plan.updates(readers))
         return exclusions
 
@@ -306,7 +306,7 @@ class _Sync:
         """Read clusters as one that turned out to have the same conversation; each time there are fewer clusters."""
         while waiting := self._writer.merger.take_waiting():
             merged = [
-                plan.restrict(self._record, waiting.get(plan.discovery.agent.NAME, ())) for plan in plans
+                plan.restrict(self._store, waiting.get(plan.discovery.agent.NAME, ())) for plan in plans
             ]
             self._read([job for plan in merged for job in plan.jobs()], factory)
 
@@ -326,7 +326,7 @@ class _Sync:
         size = sum(bytes_ for _, bytes_ in jobs)
         count = pool_size(size) if len(jobs) >= _FEWEST_FOR_WORKERS else int(is_isolated or size > LARGEST)
         if not count or not can_start():
-            self._write_updates(run_inline(timed, factory(self._record), self._index.shards), size)
+            self._write_updates(run_inline(timed, factory(self._store), self._index.shards), size)
             return
         shards = self._shards_of(jobs) if count > 1 else {}
         self._index.close()
@@ -334,7 +334,7 @@ class _Sync:
         self._write_updates(pool.updates(timed), size)
         self._index.open()
         self._deaths += pool.deaths
-        runner = factory(self._record)
+        runner = factory(self._store)
         postponed = (runner.postpone(job, error) for job, error in pool.failed)
         self._write_updates(write_entries(result, self._index.shards) for result in postponed)
 
@@ -347,17 +347,17 @@ class _Sync:
                 raise RetoldError("processes that read sessions keep dying; run the command again")
             self._deaths, missing = 0, self._find_missing()
             for plan in plans:
-                known = load_clusters(self._record, plan.discovery.agent.NAME)
+                known = load_clusters(self._store, plan.discovery.agent.NAME)
                 lost = {cluster for uid, cluster in known.items() if uid in missing and cluster is not None}
                 if lost:
-                    self._read(list(plan.restrict(self._record, lost).jobs()), factory, is_isolated=True)
+                    self._read(list(plan.restrict(self._store, lost).jobs()), factory, is_isolated=True)
 
     def _shards_of(self, jobs: Sequence[tuple[ClusterJob, int]]) -> dict[ClusterJob, int]:
         """Return the number of the index file that has the sessions of each job's cluster, if one has."""
         numbers = self._index.shard_numbers()
         shards: dict[tuple[str, str | None], int] = {}
         for agent in {job.agent for job, _ in jobs}:
-            for uid, cluster in load_clusters(self._record, agent).items():
+            for uid, cluster in load_clusters(self._store, agent).items():
                 if uid in numbers:
                     shards[agent, cluster] = numbers[uid]
         return {job: shards[job.agent, job.cluster] for job, _ in jobs if (job.agent, job.cluster) in shards}
@@ -381,8 +381,8 @@ class _Sync:
     def _scraps_update(self, plan: SyncPlan, runner: JobRunner, exclusions: Exclusions) -> ClusterUpdate:
         """Return an update with the conversations that only scraps tell of, if they changed."""
         agent = plan.discovery.agent
-        known = load_clusters(self._record, agent.NAME)
-        owners = assign_scraps(self._record, agent, plan.scraps, known)
+        known = load_clusters(self._store, agent.NAME)
+        owners = assign_scraps(self._store, agent, plan.scraps, known)
         kept = {uid: scraps for uid, scraps in owners.readings.items() if uid not in exclusions.uids}
         lone = {uid: scraps for uid, scraps in kept.items() if known.get(uid) is None}
         rows = list(self._lone_rows(lone, runner, plan))
@@ -403,7 +403,7 @@ class _Sync:
     ) -> Iterator[SessionRows]:
         """Yield the rows of conversations that only scraps tell of, and write their index entries."""
         indexed = self._index.stamps()
-        stamps = load_stamps(self._record) if lone else {}
+        stamps = load_stamps(self._store) if lone else {}
         for uid, scraps in lone.items():
             stamp = stamp_of(scraps)
             if stamps.get(uid) == indexed.get(uid) == stamp:
@@ -423,10 +423,10 @@ class _Sync:
 
     def _project_facts(self, discoveries: Sequence[Discovery]) -> ProjectFacts:
         clues: defaultdict[str, list[Clue]] = defaultdict(list)
-        for home, row in load_all_clues(self._record):
+        for home, row in load_all_clues(self._store):
             clues[home].append(Clue(*row))
         current = {home: found for one in discoveries for home, found in one.clues.items()}
-        return ProjectFacts({**clues, **current}, load_roots(self._record), os.getcwd())
+        return ProjectFacts({**clues, **current}, load_roots(self._store), os.getcwd())
 
     def _resolve(self, discoveries: Sequence[Discovery]) -> None:
         """Resolve the relations between sessions, and write the clues of homes."""
@@ -438,57 +438,57 @@ class _Sync:
                     for clue in clues
                     if not self._writer.hidden.is_root_hidden(clue.root)
                 ]
-                write_clues(self._record, home, rows)
+                write_clues(self._store, home, rows)
         if self._is_behind:  # the sync that did not finish may not have resolved its sessions
-            self._writer.changed_sessions |= load_ids(self._record)
+            self._writer.changed_sessions |= load_ids(self._store)
         if self._prices.have_changed:
-            self._writer.changed_sessions.update(reprice(self._record, self._prices.cost))
+            self._writer.changed_sessions.update(reprice(self._store, self._prices.cost))
             self._prices.end()
         # A session that was read without a look at homes has "gone" files until relations are resolved.
         is_archive_only = any(one.is_archive_only for one in discoveries)
         fresh = frozenset[int]() if is_archive_only else self._writer.just_written
-        resolve_relations(self._record, self._writer.changed_sessions, fresh)
+        resolve_relations(self._store, self._writer.changed_sessions, fresh)
         self._writer.commit()
 
     def _finish(self, generation: int) -> None:
         """Commit the index with the generation of the archive."""
         # Two workers may each have written a session: one as it was, one as it is.
-        self._index.remove_stale(load_stamps(self._record))
+        self._index.remove_stale(load_stamps(self._store))
         self._index.commit()
         # The archive is on disk before the index has its generation. Only then does nothing need superseded originals.
-        with self._record.commit_durably():
+        with self._store.commit_durably():
             self._writer.begin()
             self._writer.drop_superseded()
-            self._record.set_fact("generation", generation)  # so that there is something to wait for
+            self._store.set_fact("generation", generation)  # so that there is something to wait for
             self._writer.commit()
         self._index.commit(generation)
 
     def _count_new(self) -> int:
         """Return how many conversations are new. Subagents are known by their parents, which are resolved by now."""
         new = self._writer.new_sessions
-        return len(new.intersection(load_conversation_ids(self._record))) if new else 0
+        return len(new.intersection(load_conversation_ids(self._store))) if new else 0
 
     def _save_outcome(self, discoveries: Sequence[Discovery]) -> SyncOutcome:
         self._writer.begin()
-        self._record.set_fact(UNREAD, None)
+        self._store.set_fact(UNREAD, None)
         for one in () if self._options.archive_only else discoveries:
             name, scope = one.agent.NAME, self._options.scope
             unopened = sum(found.code not in FAILURE_CODES for found in self._problems[name])
-            problems = len(one.problems) + unopened + count_failures(self._record, name)
+            problems = len(one.problems) + unopened + count_failures(self._store, name)
             if name not in self._dependencies:  # the discovery failed: the next sync tries again
-                save_coverage(self._record, scope, name, count_present(self._record, name), problems)
+                save_coverage(self._store, scope, name, count_present(self._store, name), problems)
                 continue
-            dependencies = hide_paths(self._record, name, self._dependencies[name])
-            write_dependencies(self._record, f"{scope} {name}", dependencies)
-            save_coverage(self._record, scope, name, len(one.sources), problems)
-            self._record.set_fact(f"excluded {name}", self._excluded_fact())
+            dependencies = hide_paths(self._store, name, self._dependencies[name])
+            write_dependencies(self._store, f"{scope} {name}", dependencies)
+            save_coverage(self._store, scope, name, len(one.sources), problems)
+            self._store.set_fact(f"excluded {name}", self._excluded_fact())
             limits = [
                 (home, limit.seconds, limit.counted_from, limit.exempt_glob)
                 for home, limit in self._limits[name]
             ]
-            write_limits(self._record, name, limits)
+            write_limits(self._store, name, limits)
         if not self._options.archive_only:
-            self._record.set_fact("synced_at", time.time())
+            self._store.set_fact("synced_at", time.time())
         self._writer.commit()
         found = (one for each in discoveries for one in (*each.problems, *self._problems[each.agent.NAME]))
         read = sum(len(one.changed) for one in discoveries)

@@ -121,7 +121,7 @@ def update(
     on_wait: Callable[[], None],
     on_progress: Callable[[int, int], None],
     on_damage: Callable[[str], None] = lambda _: None,
-    on_stale: StaleCallback = lambda _record, _agent, _clusters: None,
+    on_stale: StaleCallback = lambda _store, _agent, _clusters: None,
 ) -> tuple[CoverageCount, Sequence[object]]:
     """Bring the archive up to date; return the counts, and the problems of reading folders and files.
 
@@ -129,42 +129,42 @@ def update(
     are written.
     """
     began = time.perf_counter()
-    with Lock(options.folder, on_wait), Store(options.folder, can_write=True) as record:
-        if record.fact(FORGETTING) is not None:
+    with Lock(options.folder, on_wait), Store(options.folder, can_write=True) as store:
+        if store.fact(FORGETTING) is not None:
             from retold.synchronization.user_changes import finish_forgetting
 
-            finish_forgetting(record)
+            finish_forgetting(store)
         if options.reindex:
             remove_index(options.folder)
         is_behind = (
-            options.reindex or _is_index_behind(record, options.folder) or record.fact(UNREAD) is not None
+            options.reindex or _is_index_behind(store, options.folder) or store.fact(UNREAD) is not None
         )
         agents = NAMES if is_behind else tuple(options.agents or NAMES)
-        changed = agents if is_behind else _changed_agents(record, options, agents)
+        changed = agents if is_behind else _changed_agents(store, options, agents)
         if not changed:
-            return load_coverage(record, options.scope, agents, time.perf_counter() - began), ()
-        if not options.reindex and record.fact("generation") is not None:
+            return load_coverage(store, options.scope, agents, time.perf_counter() - began), ()
+        if not options.reindex and store.fact("generation") is not None:
             for path in missing_index_files(options.folder):
                 on_damage(f"{path} is missing")
-        outcome = sync_or_rebuild(record, options, changed, on_progress, on_damage, on_stale)
+        outcome = sync_or_rebuild(store, options, changed, on_progress, on_damage, on_stale)
         seconds = time.perf_counter() - began
-        return load_coverage(record, options.scope, agents, seconds, outcome.coverage), outcome.problems
+        return load_coverage(store, options.scope, agents, seconds, outcome.coverage), outcome.problems
 
 
 def sync_or_rebuild(  # noqa: PLR0913 - a sync, and its three callbacks
-    record: Store,
+    store: Store,
     options: SyncOptions,
     agents: Sequence[str],
     on_progress: Callable[[int, int], None],
     on_damage: Callable[[str], None],
-    on_stale: StaleCallback = lambda _record, _agent, _clusters: None,
+    on_stale: StaleCallback = lambda _store, _agent, _clusters: None,
 ) -> SyncOutcome:
     """Run a sync of some agents; rebuild a damaged index, and run it again for all agents."""
     from retold.synchronization.run import sync
 
     outcome, damage = None, ""
     try:
-        outcome = sync(record, options, agents, on_progress, on_stale)
+        outcome = sync(store, options, agents, on_progress, on_stale)
     except IndexDamagedError as error:
         damage = str(error)
     # The index is removed after the error is gone, and with it every connection to the old files: closing a connection
@@ -172,22 +172,22 @@ def sync_or_rebuild(  # noqa: PLR0913 - a sync, and its three callbacks
     if outcome is None:
         on_damage(damage)
         remove_index(options.folder)
-        outcome = sync(record, options, NAMES, on_progress, on_stale)
+        outcome = sync(store, options, NAMES, on_progress, on_stale)
     return outcome
 
 
-def _is_index_behind(record: Store, folder: str) -> bool:
+def _is_index_behind(store: Store, folder: str) -> bool:
     """Return whether the index lacks something, of whichever agent."""
-    generation = record.fact("generation")
-    return generation is not None and not is_index_current(folder, record.id, generation)
+    generation = store.fact("generation")
+    return generation is not None and not is_index_current(folder, store.id, generation)
 
 
-def _changed_agents(record: Store, options: SyncOptions, agents: Sequence[str]) -> tuple[str, ...]:
+def _changed_agents(store: Store, options: SyncOptions, agents: Sequence[str]) -> tuple[str, ...]:
     """Return the agents whose files may have changed since the last sync."""
     facts = {"revision": REVISION, "prices": price_source(options.folder)}
     changed = tuple(
-        agent for agent in agents if not is_unchanged(record, f"{options.scope} {agent}", options.env, facts)
+        agent for agent in agents if not is_unchanged(store, f"{options.scope} {agent}", options.env, facts)
     )
     if not changed:
-        record.set_fact("synced_at", time.time())
+        store.set_fact("synced_at", time.time())
     return changed

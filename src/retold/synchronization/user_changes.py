@@ -19,29 +19,29 @@ from retold.synchronization.fingerprints import REVISION
 from retold.synchronization.update import PATIENCE, Lock
 
 
-def set_title(record: Store, key: str, title: str) -> None:
+def set_title(store: Store, key: str, title: str) -> None:
     """Give a session a title; an empty one restores the agent's own."""
-    session, uid = _find(record, key)
-    with record.connection:
-        write_title(record, uid, title)
-        resolve_relations(record, [session])
+    session, uid = _find(store, key)
+    with store.connection:
+        write_title(store, uid, title)
+        resolve_relations(store, [session])
 
 
-def change_tags(record: Store, key: str, changes: Sequence[str]) -> None:
+def change_tags(store: Store, key: str, changes: Sequence[str]) -> None:
     """Add tags to a session, and remove those that begin with a minus."""
-    session, uid = _find(record, key)
-    with record.connection:
+    session, uid = _find(store, key)
+    with store.connection:
         for change in changes:
             if change.startswith("-"):
-                remove_tag(record, uid, change[1:])
+                remove_tag(store, uid, change[1:])
             else:
-                add_tag(record, uid, change.removeprefix("+"))
-        resolve_relations(record, [session])
+                add_tag(store, uid, change.removeprefix("+"))
+        resolve_relations(store, [session])
 
 
-def load_tags(record: Store, key: str) -> list[str]:
+def load_tags(store: Store, key: str) -> list[str]:
     """Return the tags of a session."""
-    return load_session_tags(record, _find(record, key)[1])
+    return load_session_tags(store, _find(store, key)[1])
 
 
 def save_roots(folder: str, roots: Mapping[str, str], patience: float = PATIENCE) -> None:
@@ -49,14 +49,14 @@ def save_roots(folder: str, roots: Mapping[str, str], patience: float = PATIENCE
 
     Waits some seconds for another process that writes to the archive, then raises RetoldError.
     """
-    with Lock(folder, lambda: None, patience), Store(folder, can_write=True) as record, record.connection:
-        write_roots(record, roots)
-        resolve_relations(record, load_project_session_ids(record, roots.keys()))
+    with Lock(folder, lambda: None, patience), Store(folder, can_write=True) as store, store.connection:
+        write_roots(store, roots)
+        resolve_relations(store, load_project_session_ids(store, roots.keys()))
 
 
-def _find(record: Store, key: str) -> tuple[int, int]:
+def _find(store: Store, key: str) -> tuple[int, int]:
     """Return the id and the uid of a session."""
-    row = load_stored_session(record, key)
+    row = load_stored_session(store, key)
     if row is None:
         raise LookupError(key)
     return row[0], row[1]
@@ -67,31 +67,31 @@ def forget(folder: str, keys: Sequence[str]) -> tuple[int, bool]:
 
     The agents' own files are not touched.
     """
-    with Lock(folder, lambda: None), Store(folder, can_write=True) as record:
-        is_clean = finish_forgetting(record)
-        sessions = {session for key in keys for session in load_family(record, key)}
+    with Lock(folder, lambda: None), Store(folder, can_write=True) as store:
+        is_clean = finish_forgetting(store)
+        sessions = {session for key in keys for session in load_family(store, key)}
         if sessions:
-            forget_sessions(record, sessions, load_cluster_mates(record, sessions), REVISION)
-            is_clean = finish_forgetting(record)
+            forget_sessions(store, sessions, load_cluster_mates(store, sessions), REVISION)
+            is_clean = finish_forgetting(store)
     return len(sessions), is_clean
 
 
-def finish_forgetting(record: Store) -> bool:
+def finish_forgetting(store: Store) -> bool:
     """Remove the words of forgotten sessions from the index and the archive's file; return whether none is left.
 
     The archive lists the sessions in the transaction that deletes them: if a process ends before all is done, the next
     one finishes.
     """
-    unfinished = load_unfinished(record)
+    unfinished = load_unfinished(store)
     if unfinished is None:
         return True
     is_index_clean = True
     try:
         for number in range(SHARDS):
-            shard = IndexWriter(shard_path(record.folder, number), record.id)
+            shard = IndexWriter(shard_path(store.folder, number), store.id)
             is_index_clean &= shard.erase(*unfinished)
             shard.close()
     except IndexDamagedError:
-        remove_index(record.folder)  # the next sync or search rebuilds it
+        remove_index(store.folder)  # the next sync or search rebuilds it
         is_index_clean = True
-    return is_index_clean and rewrite_archive(record)
+    return is_index_clean and rewrite_archive(store)

@@ -315,9 +315,9 @@ def _run_worker(pipe: Connection, folder: str, numbers: Sequence[int], factory: 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it
     gc.disable()
     try:
-        with Store(folder) as record:
-            shards = [IndexWriter(shard_path(folder, number), record.id, is_bulk=True) for number in numbers]
-            runner, size = factory(record), 0
+        with Store(folder) as store:
+            shards = [IndexWriter(shard_path(folder, number), store.id, is_bulk=True) for number in numbers]
+            runner, size = factory(store), 0
             while (job := pipe.recv()) is not None:
                 update = write_entries(runner.run(job), shards)
                 size += sum(file.size for file in update.files)

@@ -15,14 +15,7 @@ from textual.widgets import Static
 
 from retold.archive.database import RetoldError
 from retold.export.formats.registry import FORMATS
-from retold.export.text.formatting import (
-    DAY,
-    StyledLine,
-    clean_name,
-    fit_width,
-    format_minute,
-    plural,
-)
+from retold.export.text.formatting import DAY, StyledLine, clean_name, fit_width, format_minute, plural
 from retold.sessions.slices import SessionTurn
 from retold.tui.data import (
     ArchiveQueries,
@@ -171,10 +164,7 @@ RUN = "run"
 class ResumeDialog(Dialog):
     """The command that resumes a session."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "run", priority=True),
-        Binding("c", "copy"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "run", priority=True), Binding("c", "copy")]
     KEYS = "enter run it here   c copy it   esc back"
 
     def __init__(self, archive: ArchiveQueries, key: str) -> None:

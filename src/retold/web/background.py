@@ -21,13 +21,7 @@ from retold.archive.store import Store
 from retold.export.text.findings import FindingGroup, group_findings
 from retold.export.text.formatting import plural
 from retold.maintenance.doctor.checks import run_checks
-from retold.maintenance.doctor.survey import (
-    DiskUsage,
-    HomeStatus,
-    disk_usage,
-    home_statuses,
-    make_survey,
-)
+from retold.maintenance.doctor.survey import DiskUsage, HomeStatus, disk_usage, home_statuses, make_survey
 from retold.maintenance.hooks import timer_status
 from retold.maintenance.invocation import own_command
 from retold.maintenance.timers.machine import Machine

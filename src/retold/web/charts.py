@@ -86,9 +86,7 @@ def cost_chart(lines: Sequence[tuple[Period, Line]], by: str, url: ReportUrl) ->
     """Return a column for the cost of each period."""
     data = [
         Datum(
-            line.measured.picos or 0,
-            f"{line.of}: {format_cost(line.measured)}",
-            url.address("/spend", part),
+            line.measured.picos or 0, f"{line.of}: {format_cost(line.measured)}", url.address("/spend", part)
         )
         for part, line in lines
     ]

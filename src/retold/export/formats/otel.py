@@ -432,11 +432,7 @@ def _span(span: Span) -> Json:
 
 
 def _event(event: SpanEvent) -> Json:
-    return {
-        "timeUnixNano": str(event.at),
-        "name": event.name,
-        "attributes": _attributes(event.attributes),
-    }
+    return {"timeUnixNano": str(event.at), "name": event.name, "attributes": _attributes(event.attributes)}
 
 
 def _attributes(attributes: Mapping[str, Value]) -> list[Json]:

@@ -6,14 +6,7 @@ Fields are numbered as in opentelemetry/proto/trace/v1/trace.proto, version 1.10
 from collections.abc import Iterable, Iterator, Mapping
 
 from retold.export.formats.dialogue import SCHEMA_URL
-from retold.export.formats.otel import (
-    ERROR,
-    SCOPE,
-    Span,
-    Value,
-    conversation_spans,
-    resource_attributes,
-)
+from retold.export.formats.otel import ERROR, SCOPE, Span, Value, conversation_spans, resource_attributes
 from retold.export.formats.registry import ExportOptions, ExportSession
 
 BATCH = 1_000_000

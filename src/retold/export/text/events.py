@@ -42,10 +42,7 @@ def format_live_steps(session: Session, steps: Sequence[AnyStep]) -> Iterator[Tr
 
 
 def _step_lines(
-    step: AnyStep,
-    agent: str,
-    results: dict[tuple[str, str], ToolResult],
-    used: set[tuple[str, str]],
+    step: AnyStep, agent: str, results: dict[tuple[str, str], ToolResult], used: set[tuple[str, str]]
 ) -> Iterator[TranscriptLine]:
     match step:
         case UserPrompt():

@@ -262,20 +262,21 @@ def format_session_table(sessions: Sequence[SessionRow], columns: int) -> Iterat
     project, title = fit_width("project", PROJECT), fit_width("title", width)
     yield ROW % ("when", "agent", project, title, "msgs", "tokens", "id")
     projects: dict[tuple[str | None, ...], str] = {}
-    for (
-        agent,
-        kind,
-        root,
-        native_key,
-        project_hash,
-        title,
-        count,
-        total,
-        estimated,
-        agents,
-        native_id,
-        day,
-    ) in sessions:
+    for row in sessions:
+        (
+            agent,
+            kind,
+            root,
+            native_key,
+            project_hash,
+            title,
+            count,
+            total,
+            estimated,
+            agents,
+            native_id,
+            day,
+        ) = row
         place = root, project_hash, native_key
         if place not in projects:
             projects[place] = fit_width(project_name(*place), PROJECT)

@@ -120,10 +120,7 @@ def _month_names(mondays: range, cell: int) -> str:
 
 
 def _legend(
-    known: Mapping[int, int | None],
-    amounts: Sequence[int],
-    width: int,
-    format_amount: Callable[[int], str],
+    known: Mapping[int, int | None], amounts: Sequence[int], width: int, format_amount: Callable[[int], str]
 ) -> Iterator[StyledLine]:
     words = [f"less {SHADES} more"]
     if amounts:
@@ -146,11 +143,7 @@ _GAP = "   "
 
 
 def format_weeks(
-    days: Mapping[date, int | None],
-    since: date,
-    until: date,
-    width: int,
-    format_amount: Callable[[int], str],
+    days: Mapping[date, int | None], since: date, until: date, width: int, format_amount: Callable[[int], str]
 ) -> Iterator[StyledLine]:
     """Yield a sparkline of as many weeks up to that of `until` as fit, with the last and the largest amount."""
     last = _week(until)

@@ -30,14 +30,7 @@ _EARLY = "The search stopped early: a filter, or mode `letters`, may find more."
 class Arguments(Filtered, frozen=True, kw_only=True):
     """The query, its mode and the filters."""
 
-    query: Annotated[
-        str,
-        msgspec.Meta(
-            description=SYNTAX,
-            min_length=1,
-            max_length=400,
-        ),
-    ]
+    query: Annotated[str, msgspec.Meta(description=SYNTAX, min_length=1, max_length=400)]
     mode: Annotated[
         Literal["words", "letters", "regex"],
         msgspec.Meta(description="`letters` finds a text anywhere and `regex` a pattern; both are slow"),

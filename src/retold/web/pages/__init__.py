@@ -2,11 +2,4 @@
 
 from retold.web.pages import files, health, projects, session, sessions, spend
 
-PAGES = (
-    *sessions.PAGES,
-    *session.PAGES,
-    *projects.PAGES,
-    *files.PAGES,
-    *spend.PAGES,
-    *health.PAGES,
-)
+PAGES = (*sessions.PAGES, *session.PAGES, *projects.PAGES, *files.PAGES, *spend.PAGES, *health.PAGES)
