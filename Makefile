@@ -40,6 +40,7 @@ types: .venv/dev.stamp
 
 contracts: .venv/dev.stamp
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/check_layout.py
 
 fresh: .venv/dev.stamp
 	$(BIN)/python scripts/generate_docs.py --check

@@ -32,7 +32,7 @@ def ann(tmp_path_factory: pytest.TempPathFactory) -> DemoPerson:
 def rows(ann: DemoPerson) -> list[dict[str, object]]:
     """Return every session that the archive has, of any kind."""
     with retold.open(ann.archive) as archive:
-        keys = archive._record.rows("SELECT key FROM sessions")  # noqa: SLF001 - past every condition that is tested
+        keys = archive._store.rows("SELECT key FROM sessions")  # noqa: SLF001 - past every condition that is tested
         return [ann.show(key) for (key,) in list(keys)]
 
 

@@ -41,14 +41,11 @@ def tree_of(module: Path) -> ast.Module:
     return ast.parse(module.read_text(encoding="utf-8"))
 
 
-def docstrings(module: Path) -> Iterator[str]:
+def texts_in(module: Path) -> Iterator[str]:
+    """Yield every docstring, message and other string of a module."""
     for node in ast.walk(tree_of(module)):
-        if (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str)
-        ):
-            yield node.value.value
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
 
 
 def names_in(module: Path) -> set[str]:
@@ -124,11 +121,17 @@ def test_docstrings_of_modules_say_what_they_are_about() -> None:
     assert [name for name, text in openings.items() if re.match(r"(What|How|Where|Which|Who)\b", text)] == []
 
 
-def test_docstrings_hold_no_riddles() -> None:
-    riddles = [
-        (name_of(module), found[0])
+@pytest.mark.parametrize("room", sorted({name_of(module).partition("/")[0] for module in MODULES} - {"demo"}))
+def test_docstrings_and_messages_hold_no_riddles(room: str) -> None:
+    texts = [
+        (name_of(module), text)
         for module in MODULES
-        for text in docstrings(module)
-        if (found := _WORDS.search(text))
+        if name_of(module).partition("/")[0] == room
+        for text in texts_in(module)
     ]
-    assert riddles == []
+    texts += [
+        (name_of(page), page.read_text(encoding="utf-8"))
+        for folder in [SOURCE / room]
+        for page in folder.rglob("*.html")
+    ]
+    assert [(name, found[0]) for name, text in texts if (found := _WORDS.search(text))] == []

@@ -111,7 +111,7 @@ def test_a_damaged_record(person: Person, lines: LineClient) -> None:
     with replaced(archive(person), b"not a database, but of some length. " * 200):
         told = trouble(lines)
         assert "is damaged" in told
-        assert "then `retold sync` begins anew" in told
+        assert "then `retold sync` starts again" in told
     assert archive(person).read_bytes() == whole
     assert is_right(lines)
 

@@ -375,7 +375,7 @@ def test_a_bug_of_ours_is_told_where_the_server_runs_without_the_words_of_others
     answered = visit.get("/broken")
     assert (answered.status, "evil" in answered.text) == (500, False)
     told = capsys.readouterr().err
-    assert told.endswith("retold: a bug of ours: KeyError\n")
+    assert told.endswith("retold: internal error: KeyError\n")
     assert "_broken" in told
     assert "\x1b" not in told
     assert shown(visit.get("/"))

@@ -172,5 +172,5 @@ def test_without_its_index_the_list_is_there_and_says_how_to_search_again(tmp_pa
         visit.enter()
         assert len(list_rows(visit.get("/").text)) == 1
         for mode in ("", "&mode=letters", "&mode=regex"):
-            assert "`retold sync --reindex` makes it anew" in visit.get(f"/?q=badger{mode}").text
+            assert "`retold sync --reindex` rebuilds it" in visit.get(f"/?q=badger{mode}").text
         assert visit.get("/palette?q=badger").status == 200

@@ -206,7 +206,7 @@ def as_retold_error(error: apsw.Error, path: str) -> RetoldError:
     match error:
         case apsw.CorruptError() | apsw.NotADBError():
             return DamagedError(
-                f"{path} is damaged ({error}); it was left as it is: move it away, then `retold sync` begins anew "
+                f"{path} is damaged ({error}); it was left as it is: move it away, then `retold sync` starts again "
                 f"with what the agents still have, or bring back a copy of it"
             )
         case apsw.FullError():

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def report_removals(removals: Sequence[Removal] | None, path: str | None, console: Console) -> None:
     """Print how much was redacted, or that redaction is off; write the full report to `path`."""
     if removals is None:
-        console.notice("retold: nothing was taken out: secrets in it are there for whoever reads it")
+        console.notice("retold: not redacted: any secrets are still in the output")
         return
     console.notice(f"retold: {format_removals(removals)}")
     if path is not None:

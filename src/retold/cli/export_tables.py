@@ -29,7 +29,7 @@ def find_conflict(options: Namespace) -> str | None:
     if options.messages is not None or options.view != "full":
         return "a dataset holds whole sessions: --messages and --view are not for it"
     if options.tools != "full" or options.templates is not None:
-        return "a dataset holds all columns, and whoever reads it chooses: --tools and --templates are not for it"
+        return "a dataset has all columns: --tools and --templates do not apply to it"
     return None
 
 

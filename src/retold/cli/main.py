@@ -172,7 +172,7 @@ def _report_error(error: Exception, console: Console) -> int:
     if (fault := find_damage(retold_home(os.environ))) is not None:
         console.notice(f"retold: {fault}")
         return EXIT_MACHINE
-    console.notice(f"retold: a bug of ours: {type(error).__name__}: {error} (log: {write_crash_log(error)})")
+    console.notice(f"retold: internal error: {type(error).__name__}: {error} (log: {write_crash_log(error)})")
     return EXIT_BUG
 
 

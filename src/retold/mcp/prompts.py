@@ -110,7 +110,7 @@ PROMPTS = (
     PromptOffer(
         name="hand_over",
         title="Hand over a past conversation",
-        about="Write a hand-over of a past conversation for whoever goes on with it.",
+        about="Write a hand-over of a past conversation for the next person or agent.",
         instruction="Write a hand-over of the past conversation that is quoted below, for somebody who was not there: the goal, what"
         " was done and in which files, what was decided and why, what was tried and did not work, what is open, and the next"
         " step. Cite turns. Read the rest of it with read_session before you write.",

@@ -60,7 +60,7 @@ CODES: dict[str, Code] = {
     ),
     "reader-failed": Code(
         "loss",
-        "retold itself failed on a conversation, or on files that are read with it: a bug of ours; all else was read.",
+        "An internal error of retold while it read a conversation or the files beside it. Everything else was read.",
     ),
     "reader-timeout": Code(
         "loss",

@@ -109,7 +109,7 @@ def scan(job: ScanJob) -> None:
         except QuerySyntaxError as error:
             _write(msgspec.json.encode(ScanError(error.message)))
         except IndexDamagedError as error:
-            _write(msgspec.json.encode(ScanError(f"{error}: `retold sync --reindex` makes it anew")))
+            _write(msgspec.json.encode(ScanError(f"{error}: `retold sync --reindex` rebuilds it")))
         except RetoldError as error:
             _write(msgspec.json.encode(ScanError(str(error))))
     _write(b"")

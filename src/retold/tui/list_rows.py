@@ -216,7 +216,7 @@ class ListFinder:
         except QuerySyntaxError as unclear:
             results, self.note = [], unclear.message
         except IndexDamagedError:
-            results, self.note = [], "the text index is damaged: `retold sync --reindex` makes it anew"
+            results, self.note = [], "the text index is damaged: `retold sync --reindex` rebuilds it"
         except (RetoldError, OSError, ValueError) as error:
             results, self.note = [], str(error)
         if not results and not self.note:

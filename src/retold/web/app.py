@@ -197,8 +197,8 @@ async def _not_found(login_tokens: LoginTokens, request: Request, _: Exception) 
 async def _internal_error(_: Request, error: Exception) -> Response:
     """Report a bug in the terminal of the server, without the message, which may quote a transcript."""
     where = "".join(traceback.format_tb(error.__traceback__))
-    sys.stderr.write(f"{where}retold: a bug of ours: {type(error).__name__}\n")
-    return PlainTextResponse("A bug of ours: the terminal tells where\n", 500)
+    sys.stderr.write(f"{where}retold: internal error: {type(error).__name__}\n")
+    return PlainTextResponse("Internal error: see the terminal for details\n", 500)
 
 
 async def _static_file(request: Request) -> Response:

@@ -111,7 +111,7 @@ def _print_next_steps(machine: Machine, options: Namespace, console: Console) ->
     plan = next(connect_plans(options.agent, machine, None))
     program = AGENTS[options.agent].PROGRAM
     console.notice(
-        f"retold: try it: start `{program}` anew in a project, and type `{plan.recall} what did we do last week?`, or just ask"
+        f"retold: try it: start `{program}` again in a project, and type `{plan.recall} what did we do last week?`, or just ask"
     )
     if plan.is_trust_needed:
         console.notice(

@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "folder",
         nargs="?",
         metavar="DIR",
-        help="where to make it: a new or empty folder, or that of an earlier demo, which is made anew with its archive; in retold's own folder if not given",
+        help="where to make it: a new or empty folder, or the folder of an earlier demo, which is replaced with its archive (default: a folder of retold's own)",
     )
 
 

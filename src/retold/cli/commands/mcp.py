@@ -24,9 +24,9 @@ _INTERRUPTED = 130
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments of `mcp`."""
     parser.description = (
-        "A server of the Model Context Protocol over stdin and stdout: agents start it by themselves, see `retold connect`."
-        " With --http it listens on 127.0.0.1 instead, for whoever sends `Authorization: Bearer TOKEN`: its address is told"
-        f" on stdout; the token is the one in {TOKEN}, or else a new one, told on stderr."
+        "Serve the history to agents over stdin and stdout with the Model Context Protocol. Agents start this server"
+        " themselves, see `retold connect`. With --http it listens on 127.0.0.1 instead, prints its address to stdout, and"
+        f" answers requests with `Authorization: Bearer TOKEN`: the token in {TOKEN}, or a new one, printed to stderr."
     )
     parser.add_argument(
         "--scope",

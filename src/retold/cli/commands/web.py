@@ -23,7 +23,7 @@ _MOST_PORT = 65_535
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments of `web`."""
     parser.description = (
-        "The page is for this machine alone, and for whoever has the link, which works once within a minute."
+        "Only this computer can reach the page. The sign-in link is valid once, for one minute."
         " Press Enter for another link, Ctrl-C to end."
     )
     parser.add_argument(

@@ -81,7 +81,7 @@ def _facts(session: Session, options: ExportOptions) -> Iterator[tuple[str, str]
     yield "Session", markdown_code(session.key)
     codes = {problem.code for problem in session.problems if problem.severity != "note"}
     yield "Problems while reading", ", ".join(sorted(codes))
-    yield "Secrets", "taken out" if options.is_redacted else "not looked for: nothing was taken out"
+    yield "Secrets", "taken out" if options.is_redacted else "not looked for"
 
 
 def _content(session: Session) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from retold.search.scan_job import ResultHit
 
 
-FATES = {"rewound": "taken back", "compacted": "before the compression", "superseded": "written anew"}
+FATES = {"rewound": "taken back", "compacted": "before the compression", "superseded": "rewritten"}
 """Words for the fates of entries that are not live."""
 _SPEAKERS = {"user": "you", "assistant": "agent", "system": "notice"}
 

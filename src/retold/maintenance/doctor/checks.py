@@ -50,7 +50,7 @@ CODES = {
     "refused-file": "A file among the sessions holds no conversation in a known form.",
     "subagent-sibling": "A subagent's file lies beside its session, and both go at the next start.",
     "unarchived": "Files are new or have changed since the last sync.",
-    "unknown-records": "Records of a kind that nobody knows yet were kept as they are.",
+    "unknown-records": "Records of unknown kinds were kept as they are.",
     "unloadable": "The agent cannot load the file, and deletes it at its next start.",
     "unread-data": "Data in an agent's home that retold cannot read yet.",
     "unread-file": "A sync could not read a file, because of a bug of retold or of damage in the archive.",

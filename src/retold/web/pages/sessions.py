@@ -106,9 +106,7 @@ def _load_results(
     except QuerySyntaxError as unclear:
         return _EMPTY, [as_sentence(unclear.message)]
     except IndexDamagedError:
-        note = (
-            "The text index is missing or damaged: `retold sync --reindex` makes it anew, from the archive."
-        )
+        note = "The text index is missing or damaged: `retold sync --reindex` rebuilds it from the archive."
         return _EMPTY, [note]
     unread = [_UNREAD] if not results.is_exact and results.count + results.related < SOUGHT else []
     if not results.rows and bounds.first == 0:
