@@ -164,7 +164,7 @@ def test_a_bug_in_what_logs_say_costs_no_conversation(
     def failing(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("retold.lake.jobs.scraps", failing)
+    monkeypatch.setattr("retold.lake.jobs.group_scraps", failing)
     plan = plan_jobs([("ann", tmp_path)], ["gemini"])
     assert [len(job.sources) for job in plan.jobs] == [1]
     assert [(one.problem.code, Path(one.problem.path).name) for one in plan.unread] == [

@@ -28,7 +28,7 @@ class BusyDesk(QueryService):
         self.is_busy, self.gate = Event(), Event()
         self.waits: list[bool] = []
 
-    def cleaner(self) -> Callable[[str], str]:
+    def make_redact(self) -> Callable[[str], str]:
         def clean(text: str) -> str:
             self.is_busy.set()
             self.waits.append(self.gate.wait(PATIENCE))

@@ -164,7 +164,7 @@ class LineClient:
         return [
             line
             for line in process_commands()
-            if line.split()[0] == str(self.process.pid) and "scanner" in line
+            if line.split()[0] == str(self.process.pid) and "scan_job" in line
         ]
 
     def wait_for_scanners(self, number: int) -> None:
