@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from retold.agents.registry import read
+from retold.model.session import Message
 from support.conversation_files import FORMS, Json, at, turns
 
 
@@ -56,3 +57,16 @@ def test_a_total_that_fell_counts_nothing_where_nothing_tells_the_last_response(
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     (session,) = read(file)
     assert (session.usage.requests, session.usage.input, session.usage.output) == (1, 100, 10)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 9])
+def test_a_rollback_of_more_turns_than_there_are_removes_all(tmp_path: Path, number: int) -> None:
+    file = FORMS["codex"].write(tmp_path, 1, turns("herons", "otters"))
+    rollback = {"type": "thread_rolled_back", "num_turns": number}
+    with file.open("a") as end:
+        end.write(json.dumps({"timestamp": at(30), "type": "event_msg", "payload": rollback}) + "\n")
+    (session,) = read(file)
+    prompts = [
+        entry.fate for entry in session.timeline if isinstance(entry, Message) and entry.prompt is not None
+    ]
+    assert prompts == {1: ["live", "rewound"]}.get(number, ["rewound", "rewound"])
