@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from retold.archive.store import Store
-from retold.export import load
-from retold.export.load import LEARNING_LIMIT, RedactedSession
+from retold.export import redacted_session
+from retold.export.redacted_session import LEARNING_LIMIT, RedactedSession
 from retold.model.session import Entry
 from retold.redaction import Redactor
 from support import conversation_files
@@ -188,7 +188,7 @@ def test_the_pages_of_a_session_hold_every_word_once(tmp_path: Path, form: str, 
 
 @pytest.mark.parametrize("limit", [0, LEARNING_LIMIT])
 def test_secrets_do_not_shift_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
-    monkeypatch.setattr(load, "LEARNING_LIMIT", limit)
+    monkeypatch.setattr(redacted_session, "LEARNING_LIMIT", limit)
     mails = [f"w{number} write to m{number}@herons-almanac.org, e{number}" for number in range(120)]
     conversation_files.gemini_lines(tmp_path / "ann", 1, [conversation_files.Turn("\n".join(mails), "", "")])
     with connect(tmp_path / "ann") as ann:
@@ -227,7 +227,7 @@ def test_of_a_long_session_no_more_is_looked_at_than_is_told(
         seen.append(entry)
         return cleaned(self, entry)
 
-    monkeypatch.setattr(load, "LEARNING_LIMIT", 1_000)
+    monkeypatch.setattr(redacted_session, "LEARNING_LIMIT", 1_000)
     monkeypatch.setattr(RedactedSession, "redact_entry", entry)
     monkeypatch.setattr(Redactor, "learn", lambda *_: pytest.fail("it was read as a whole"))
     with connect(tmp_path / "ann") as ann:

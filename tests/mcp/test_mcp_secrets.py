@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from retold.export import load
-from retold.export.load import LEARNING_LIMIT
+from retold.export import redacted_session
+from retold.export.redacted_session import LEARNING_LIMIT
 from support.gemini_home import ROOT, GeminiHome, call, gemini, user
 from support.mcp_client import McpClient, ToolAnswer, connect, connect_person
 
@@ -128,7 +128,7 @@ def test_secrets_that_a_title_or_a_line_cuts_in_two(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     """A title is cut when it is archived, and again when it is cited; an argument is cut to a line."""
-    monkeypatch.setattr(load, "LEARNING_LIMIT", limit)
+    monkeypatch.setattr(redacted_session, "LEARNING_LIMIT", limit)
     home = GeminiHome(tmp_path_factory.mktemp("cut") / "ann")
     home.mark("almanac", ROOT)
     secrets = []

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-import platform
 import sys
-from datetime import UTC, datetime
 
 from retold import __version__
 
@@ -178,7 +176,9 @@ def _report_error(error: Exception, console: Console) -> int:
 
 def write_crash_log(error: BaseException) -> str:
     """Write a traceback to a log and return its path; if the log cannot be written, print the traceback on stderr."""
+    import platform
     import traceback
+    from datetime import UTC, datetime
 
     from retold.config import retold_home
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from retold.archive.queries.listing import Condition, is_selected, key_condition, load_named_sessions
 from retold.export.diffs import FileEdit, diffs_with_content, file_edits
-from retold.export.load import RedactedSession, drop_cut_word
+from retold.export.redacted_session import RedactedSession, drop_cut_word
 from retold.export.text.formatting import format_moment, plural
 from retold.export.transcript import TranscriptOptions, fate_words, format_entry, format_heading, speaker_name
 from retold.insights.past_answers import PastAnswer

@@ -10,7 +10,7 @@ import mcp_types as types
 import msgspec
 from mcp.server.context import ServerRequestContext
 
-from retold.export.load import RedactedSession, prompt_line, work_summary
+from retold.export.redacted_session import RedactedSession, prompt_line, work_summary
 from retold.export.transcript import TranscriptOptions
 from retold.mcp import tool
 from retold.mcp.passages import entry_passages, heading_passage, resolve_session

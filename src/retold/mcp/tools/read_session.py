@@ -39,7 +39,7 @@ class Arguments(tool.Arguments, frozen=True, kw_only=True):
 
 
 def _answer(context: ToolContext, arguments: Arguments) -> Iterator[Passage]:
-    from retold.export.load import RedactedSession
+    from retold.export.redacted_session import RedactedSession
     from retold.export.text.formatting import plural
     from retold.export.transcript import TranscriptOptions
     from retold.mcp.passages import entry_passages, heading_passage

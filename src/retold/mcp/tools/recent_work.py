@@ -20,7 +20,7 @@ class Arguments(Filtered, frozen=True, kw_only=True):
 
 
 def _answer(context: ToolContext, arguments: Arguments) -> Iterator[Passage]:
-    from retold.export.load import RedactedSession, work_summary
+    from retold.export.redacted_session import RedactedSession, work_summary
 
     register_functions(context.store.connection, matches_project)
     conditions, place = [*CONVERSATIONS, *session_conditions(context, arguments)], context.first_passage
