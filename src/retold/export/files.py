@@ -13,7 +13,10 @@ from zlib import crc32
 from retold.export.text.formatting import format_day, plural
 from retold.model.serialization import encode_tree
 from retold.model.session import Session
-from retold.redaction.redactor import Removal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from retold.redaction.redactor import Removal
 
 
 def write_file(path: str, pieces: Iterable[bytes]) -> int:
