@@ -14,7 +14,6 @@ from retold.cli.progress import Progress
 from retold.export.files import file_name, format_removals, removals_json, write_file
 from retold.export.formats.registry import FORMATS, ExportOptions, ExportSession
 from retold.export.load import load_export, map_sessions, select_entries, sessions_of
-from retold.redaction import Redactor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from retold.archive.store import Store
     from retold.cli.console import Console
     from retold.model.session import Session
-    from retold.redaction.redactor import Removal
+    from retold.redaction import Redactor, Removal
 
 
 def report_removals(removals: Sequence[Removal] | None, path: str | None, console: Console) -> None:
@@ -46,8 +45,10 @@ class ExportRun:
     def __init__(self, record: Store, options: Namespace, console: Console) -> None:
         self._record, self._options, self._console = record, options, console
         self._format = FORMATS[options.format]
-        self._redactor = None
+        self._redactor: Redactor | None = None
         if not options.no_redact:
+            from retold.redaction import Redactor
+
             self._redactor = Redactor(keep_attachments=options.images, home=os.path.expanduser("~"))
         self._export_options = ExportOptions(
             thoughts=options.thoughts,

@@ -12,8 +12,11 @@ from retold.archive.store import Store
 from retold.export.files import file_name
 from retold.export.formats.registry import FORMATS, ExportOptions, ExportSession
 from retold.model.session import Session, View
-from retold.redaction import Redactor
 from retold.sessions.load import load_session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from retold.redaction import Redactor
 
 DEEPEST = 16
 """Levels of subagents: no agent has more, and a cycle must end somewhere."""
@@ -79,6 +82,8 @@ def load_document(
     if export is None:
         return None
     if options.is_redacted:
+        from retold.redaction import Redactor
+
         export = redact_export(export, Redactor(home=os.path.expanduser("~")))
     chosen = FORMATS[form]
     return ExportDocument(file_name(export.session, chosen.suffix), chosen.encode((export,), options))
