@@ -19,7 +19,7 @@ PARALLEL = (
     "demo/",
     "export/formats/",
     "maintenance/timers/",
-    "mcp/",
+    "mcp/tools/",
     "web/pages/",
 )
 """Rooms whose modules are alike on purpose: a class name may recur within one of them."""

@@ -154,7 +154,7 @@ class LoopbackServer:
         )
 
     def run(self, on_start: Callable[[], None]) -> None:
-        """Serve until the process is told to end; call `on_start` once the port answers."""
+        """Serve until the process gets a signal to end; call `on_start` once the port answers."""
         self._server.on_start = on_start
         if current_thread() is main_thread():
             # SIGTERM ends as Ctrl-C does, so that temporary files are removed.

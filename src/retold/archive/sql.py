@@ -29,7 +29,7 @@ UNPACKED = "unpacked"
 _ONLY_IN_ORIGINALS = "the archive keeps it in the originals alone"
 _HASHED = "the archive keeps a hash of it: `session` and `seq` lead from a request to its message"
 _BY_FILE = "the archive counts calls by session and file"
-_PATHS_AS_NAMED = "the path is told as the calls name it"
+_PATHS_AS_NAMED = "the path as the calls name it"
 MISSING_COLUMNS: dict[str, Mapping[str, str]] = {
     "sessions": {},
     "messages": {"request": _HASHED},

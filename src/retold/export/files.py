@@ -116,13 +116,13 @@ _MOST_KINDS = 6
 def format_removals(report: Sequence[Removal]) -> str:
     """Return the number of removed secrets of each kind, the most frequent first."""
     if not report:
-        return "no secrets were found; look before you pass it on all the same"
+        return "no secrets were found; check the output before you share it"
     kinds = Counter(kind for kind, _ in {(one.kind, one.placeholder) for one in report})
     counts = [f"{count:,} {kind}" for kind, count in sorted(kinds.items(), key=lambda one: (-one[1], one[0]))]
     rest = len(counts) - _MOST_KINDS
     shown = ", ".join([*counts[:_MOST_KINDS], *([f"{rest} more kinds"] if rest > 0 else [])])
     places = plural(sum(one.count for one in report), "place")
-    return f"taken out: {shown}, in {places}; look before you pass it on all the same"
+    return f"taken out: {shown}, in {places}; check the output before you share it"
 
 
 def removals_json(report: Sequence[Removal]) -> Iterator[bytes]:

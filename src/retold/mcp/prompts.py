@@ -23,7 +23,7 @@ from retold.search.pages import SessionSummary
 from retold.sessions.slices import turn_starts
 
 
-class Arguments(tool.Arguments, frozen=True, kw_only=True):
+class PromptArguments(tool.ToolArguments, frozen=True, kw_only=True):
     """The session to hand over."""
 
     session: Annotated[
@@ -36,7 +36,7 @@ class Arguments(tool.Arguments, frozen=True, kw_only=True):
     ]
 
 
-def _answer(context: ToolContext, arguments: Arguments) -> Iterator[Passage]:
+def _answer(context: ToolContext, arguments: PromptArguments) -> Iterator[Passage]:
     passages = handover_passages(context, resolve_session(context, arguments.session))
     return islice(passages, context.first_passage, None)
 
@@ -45,7 +45,7 @@ HANDOVER = Tool(
     name="handover",
     title="What to know of a conversation",
     about="For prompts: agents read with read_session.",
-    arguments=Arguments,
+    arguments=PromptArguments,
     answer=_answer,
     empty_text="There is nothing in it.",
 )

@@ -27,7 +27,7 @@ _MOST = 50
 """Projects that are listed, those with most sessions."""
 
 
-class ProjectArguments(tool.Arguments, frozen=True, kw_only=True):
+class ProjectArguments(tool.ToolArguments, frozen=True, kw_only=True):
     """The budget and the cursor alone."""
 
 

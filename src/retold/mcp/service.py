@@ -19,7 +19,7 @@ from retold.archive.database import IndexDamagedError, RetoldError
 from retold.archive.index.reader import open_shared_index
 from retold.archive.store import ARCHIVE_NAME, Store
 from retold.mcp.reply import Reply, RequestError, build_reply, parse_cursor
-from retold.mcp.tool import Arguments, Tool, ToolContext
+from retold.mcp.tool import Tool, ToolArguments, ToolContext
 from retold.projects.matching import matches_project
 from retold.redaction import Redactor
 from retold.search.access import EVERYTHING, AccessScope, resolve_project_scope
@@ -110,7 +110,7 @@ class QueryService:
         """Open the archive before the first query."""
         self._pool.prepare(lambda store: (self.scope(store), open_shared_index(store, matches_project)))
 
-    async def answer(self, tool: Tool, arguments: Arguments) -> Reply:
+    async def answer(self, tool: Tool, arguments: ToolArguments) -> Reply:
         """Return the reply of a tool; raises `EXPECTED_ERRORS`."""
         start = parse_cursor(arguments.cursor)
         job = tool.scan(arguments)

@@ -16,10 +16,10 @@ from retold.search.facets import filter_conditions
 from retold.search.filters import UnknownChoice
 from retold.search.scan_job import ScanJob, ScanResult
 
-A = TypeVar("A", bound="Arguments")
+A = TypeVar("A", bound="ToolArguments")
 
 
-class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ToolArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Arguments of every tool."""
 
     budget: Annotated[
@@ -60,7 +60,7 @@ class Tool(msgspec.Struct, frozen=True):
     title: str
     about: str
     """Its purpose and when to call it, written for agents."""
-    arguments: type[Arguments]
+    arguments: type[ToolArguments]
     answer: Callable[[ToolContext, Any], Iterator[Passage]]
     """Yields passages from the first that is needed on, lazily."""
     empty_text: str
@@ -78,7 +78,7 @@ class Tool(msgspec.Struct, frozen=True):
 _NAMES = ("agent", "project", "since", "until")
 
 
-class Filtered(Arguments, frozen=True, kw_only=True):
+class Filtered(ToolArguments, frozen=True, kw_only=True):
     """Arguments of tools that search many sessions."""
 
     agent: Annotated[

@@ -122,7 +122,7 @@ def replay(state: State, pieces: Iterable[Piece], disk: Disk) -> Piece | None:
 
 
 def replay_unfinished(state: State, piece: Piece, disk: Disk) -> None:
-    """Fold an unfinished line, which may be complete JSON all the same."""
+    """Fold an unfinished line: it may still be complete JSON."""
     fold = _Fold(state, disk)
     fold.fold_line(piece[0], piece[1], is_whole=False)
     state.opaque += fold.notes.opaque

@@ -14,7 +14,7 @@ from retold.mcp.tool import Tool, ToolContext
 from retold.sessions.slices import turn_starts
 
 
-class Arguments(tool.Arguments, frozen=True, kw_only=True):
+class Arguments(tool.ToolArguments, frozen=True, kw_only=True):
     """The session, the turns, and what to show of them."""
 
     session: Annotated[
