@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from retold.agents.gemini.raw import RESULTS_SUFFIX
-from retold.agents.gemini.restore import is_well_formed
+from retold.agents.gemini.restore import NO_RESULT, is_well_formed
 from retold.agents.protocol import Addition, AgentHome
 from retold.archive.database import RetoldError
 from retold.demo.home import make_home
 from retold.maintenance.restore import write_additions
 from support.conversation_files import FORMS, turns
-from support.gemini_home import sha
+from support.gemini_home import GeminiHome, gemini, sha, user
 from support.person import Person
 
 Json = dict[str, Any]
@@ -102,6 +102,59 @@ def test_restored_and_read_again_it_is_the_same_conversation(
         assert after["started_at"] == before["started_at"]
         assert after["ended_at"] == before["ended_at"]
         assert not any(str(entry["id"]).endswith(RESULTS_SUFFIX) for entry in after["timeline"])
+
+
+def response(call_id: str | None, told: Json) -> Json:
+    """Return a response in the form in which the CLI records it."""
+    own = {} if call_id is None else {"id": call_id}
+    return {"functionResponse": {**own, "name": "read_file", "response": told}}
+
+
+def written_results(file: Path) -> list[list[Any]]:
+    """Return the parts behind each call of a restored session, in the order of the calls."""
+    if file.suffix == ".json":
+        _, answer = json.loads(file.read_bytes())["messages"]
+        return [call["result"] for call in answer["toolCalls"]]
+    *_, results = map(json.loads, file.read_bytes().splitlines())
+    found: list[list[Any]] = []
+    for part in results["content"]:
+        found += [[part]] if "functionResponse" in part else []
+        found[-1] += [] if "functionResponse" in part else [part]
+    return found
+
+
+@pytest.mark.parametrize("version", ["0.61.0", "0.38.2"])
+def test_each_call_is_written_with_its_own_response_and_the_parts_beside_it(
+    tmp_path: Path, project: Path, version: str
+) -> None:
+    """Since 0.44 a result may hold the responses of other calls, and up to 0.2x the output is beside the response."""
+    first, second = response("one", {"output": "of one"}), response("two", {"output": "of two"})
+    beside = [{"inlineData": {"mimeType": "image/png", "data": "aGVyb24="}}, {"text": "a heron"}]
+    bare = response(None, {"output": "of four"})
+    results = {
+        "one": [first, second],
+        "two": [first, second],
+        "three": [response("three", {"output": "Binary content provided"}), *beside],
+        "four": [bare],
+        "five": [first, second],
+        "six": [first],
+    }
+    calls = [
+        {"id": one, "name": "read_file", "args": {}, "result": result} for one, result in results.items()
+    ]
+    made, person = GeminiHome(tmp_path / "ann"), Person(tmp_path / "ann")
+    made.lines("den", 1, 1, [user("u1", 1, "Where is the heron?"), gemini("g1", 2, "I look.", calls)])
+    person.sync()
+    (key,) = person.rows()
+    (*_, file) = restored(person, key, tmp_path / "home", project, "--for", version)
+    assert written_results(file) == [
+        [first],
+        [second],
+        results["three"],
+        [response("four", {"output": "of four"})],
+        [response("five", {"error": NO_RESULT})],
+        [response("six", {"error": NO_RESULT})],
+    ]
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex"])
