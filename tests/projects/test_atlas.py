@@ -123,10 +123,17 @@ def test_the_common_folder_of_paths_is_a_guess_where_no_hash_is_known(made: Gemi
     assert project(made) == Project("/elsewhere/charts", "almanac", None, "guessed")
 
 
-def test_a_guess_moves_up_to_the_agents_own_file(made: GeminiHome, tmp_path: Path) -> None:
+def test_the_folder_of_a_single_path_is_a_guess(made: GeminiHome) -> None:
+    calls = [call("read_file", {"file_path": "/elsewhere/charts/a.svg"}, 2)]
+    made.json("almanac", 1, 1, [ASK, gemini("g1", 2, "", calls)], projectHash=None)
+    assert project(made) == Project("/elsewhere/charts", "almanac", None, "guessed")
+
+
+@pytest.mark.parametrize("marker", ["GEMINI.md", ".gemini", "CLAUDE.md", "AGENTS.md", ".git"])
+def test_a_guess_moves_up_to_the_agents_own_file(made: GeminiHome, tmp_path: Path, marker: str) -> None:
     root = tmp_path / "charts"
     (root / "bay" / "north").mkdir(parents=True)
-    (root / "GEMINI.md").touch()
+    (root / marker).touch()
     calls = [
         call("read_file", {"file_path": str(root / "bay" / "north" / name)}, 2) for name in ("a.svg", "b.svg")
     ]

@@ -125,10 +125,25 @@ def test_no_placeholder_stands_in_another() -> None:
     assert [text for text in redacted if re.search(r"\[redacted:[^\]]*\[", text)] == []
 
 
-def test_a_short_password_is_taken_out_where_it_stands_and_stays_a_word_elsewhere() -> None:
-    redacted = told(Redactor().redact(session_of(Text("password: iris77"), Text("the iris77 branch"))))
-    assert "password: [redacted:password:1]" in redacted
-    assert "the iris77 branch" in redacted
+@pytest.mark.parametrize(
+    ("password", "is_removed", "is_removed_everywhere"),
+    [("ir7x", False, False), ("iri7x", True, False), ("iris77x", True, False), ("iris77xy", True, True)],
+)
+def test_how_long_a_password_is_decides_where_it_is_removed(
+    password: str, *, is_removed: bool, is_removed_everywhere: bool
+) -> None:
+    """Five characters make a password, and eight make one that is no word elsewhere."""
+    session = session_of(Text(f"password: {password}"), Text(f"the {password} branch"))
+    redacted = told(Redactor().redact(session))
+    assert ("password: [redacted:password:1]" in redacted) == is_removed
+    assert ("the [redacted:password:1] branch" in redacted) == is_removed_everywhere
+    assert (password in redacted) != is_removed_everywhere
+
+
+@pytest.mark.parametrize(("name", "is_removed"), [("mara", False), ("maral", True)])
+def test_a_short_name_of_a_user_is_removed_in_homes_alone(name: str, *, is_removed: bool) -> None:
+    redacted = Redactor().redact_text(f"/home/{name}/x: {name} was here")
+    assert redacted == f"/home/user-1/x: {'user-1' if is_removed else name} was here"
 
 
 def test_homes_keep_their_shape_and_names_go_with_them() -> None:
