@@ -240,6 +240,19 @@ def test_a_source_that_says_less_takes_nothing_away(person: Person, form: Form, 
     assert person.keys("other") == [form.key(2)]
 
 
+def test_a_source_that_shrinks_long_after_it_was_read_is_read_again(person: Person, form: Form) -> None:
+    file = form.write(person.folder, 1, turns("tide", "neap", "spring"))
+    person.age()
+    person.sync()
+    before = file.stat().st_size
+    form.write(person.folder, 1, turns("ebb"))
+    assert file.stat().st_size < before
+    person.age(30)
+    person.sync()
+    assert person.keys("ebb") == [form.key(1)]
+    assert source_states(person.show(form.key(1))) == ["earlier", "present"]
+
+
 def test_a_source_that_is_hurt_again_and_again_takes_nothing_away(person: Person, form: Form) -> None:
     words = ["tide", "neap", "spring", "slack"]
     for place, word in enumerate(words):
