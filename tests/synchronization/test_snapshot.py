@@ -16,7 +16,7 @@ from retold.synchronization import snapshot as snapshots
 from retold.synchronization.snapshot import FileChangedError, Snapshot
 from support.conversation_files import FORMS, Turn, as_lines, thread, turns, write_file
 from support.gemini_home import GeminiHome, gemini, user
-from support.person import Person
+from support.person import Person, archive_contents, table_differences
 
 
 def test_a_large_file_is_kept_and_found_like_a_small_one(
@@ -270,3 +270,50 @@ def test_a_log_that_is_rewritten_while_it_is_read_costs_no_other(
     assert {*originals(person)} == {FORMS["claude"].write(tmp_path / "same", 2, turns("plover")).read_bytes()}
     assert person.sync()["problems"] == 0
     assert file.read_bytes() in originals(person)
+
+
+# Spools ----------------------------------------------------------------------------------------------------------------
+
+LARGE_FILES = """
+import errno, os, stat, time
+import retold.archive.writer, retold.model.spool, retold.synchronization.run, retold.synchronization.snapshot
+retold.synchronization.run.LARGEST = retold.synchronization.snapshot.LARGEST = 64
+"""
+"""Makes every file too large to be held, also in the process that reads it."""
+KILLED = """
+def put(self, update):
+    (spool,) = [one for one in os.listdir(os.environ["RETOLD_HOME"]) if one.startswith("spool-")]
+    status = os.stat(os.path.join(os.environ["RETOLD_HOME"], spool))
+    assert stat.S_IMODE(status.st_mode) == 0o600 and status.st_size
+    os.kill(os.getpid(), 9)
+retold.archive.writer.Writer._put_files = put
+"""
+FULL = """
+def write(descriptor, data):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+retold.model.spool.os.write = write
+"""
+GONE = """
+put = retold.archive.writer.Writer._put_files
+def late(self, update):
+    update.remove_spools()
+    put(self, update)
+retold.archive.writer.Writer._put_files = late
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"), [(KILLED, -9), (FULL, 4), (GONE, 4)], ids=["killed", "full", "gone"]
+)
+def test_a_sync_that_ends_with_a_spool_costs_nothing(tmp_path: Path, code: str, expected: int) -> None:
+    person, other = Person(tmp_path / "ann"), Person(tmp_path / "ann", tmp_path / "other")
+    FORMS["claude"].write(person.folder, 1, [Turn("asked", LONG, "answered"), *turns("otter")])
+    done = person.spawn("sync", code=LARGE_FILES + code)
+    assert done.code == expected, done
+    assert "retold: " in done.err if expected == 4 else not done.err
+    assert [one.name.startswith("spool-") for one in person.files()].count(True) == (code == KILLED)
+    assert person.sync()["read"] == 1
+    other.sync()
+    found, whole = archive_contents(person.archive), archive_contents(other.archive)
+    assert not table_differences(found, whole)
+    assert [one.name for one in person.files()] == [one.name for one in other.files()]

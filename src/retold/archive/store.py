@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from zstandard import ZstdCompressor, ZstdDecompressor
 
     from retold.archive.index.reader import Index
+    from retold.model.spool import Spool, SpooledBytes
 
 
 CHUNK = 1 << 20
@@ -44,12 +45,17 @@ _SAMPLE, _SAMPLES = 2048, 16
 
 
 class Chunk:
-    """A part of an original, compressed."""
+    """A part of an original, compressed: in memory or in a spool."""
 
-    __slots__ = ("digest", "packed", "size")
+    __slots__ = ("_packed", "digest", "size")
 
-    def __init__(self, digest: bytes, size: int, packed: bytes) -> None:
-        self.digest, self.size, self.packed = digest, size, packed
+    def __init__(self, digest: bytes, size: int, packed: bytes | SpooledBytes) -> None:
+        self.digest, self.size, self._packed = digest, size, packed
+
+    @property
+    def packed(self) -> bytes:
+        """The compressed bytes."""
+        return self._packed if isinstance(self._packed, bytes) else self._packed.read()
 
 
 def digest(data: bytes) -> bytes:
@@ -97,7 +103,9 @@ def _decompressor(thread: int) -> ZstdDecompressor:  # noqa: ARG001 - the same
 class Packer:
     """Compresses content into chunks, a megabyte at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, spool: Spool | None = None) -> None:
+        """Take the spool for the chunks of a large content; without one, they stay in memory."""
+        self._spool = spool
         self._waiting: list[bytes] = []
         self._size = 0
         self.chunks: list[Chunk] = []
@@ -128,7 +136,9 @@ class Packer:
     def _packed(self, data: bytes) -> Chunk:
         """Return a chunk. A hole of NULs is many equal chunks, of which only the first is compressed."""
         if self._last is None or self._last[0] != data:
-            self._last = data, Chunk(digest(data), len(data), compress(data))
+            packed = compress(data)
+            spooled = packed if self._spool is None else self._spool.write(packed)
+            self._last = data, Chunk(digest(data), len(data), spooled)
         return self._last[1]
 
 

@@ -16,6 +16,7 @@ from retold.archive.store import Chunk, Store, as_stored, as_text, pack_summary
 from retold.model.problem import Problem, problem
 from retold.model.serialization import encode_problem
 from retold.model.session import LARGEST_INTEGER, Kind, Session, clamp_figure, root_hash
+from retold.model.spool import SpoolError, remove_spool
 from retold.reading.disk import printable_path
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ class NewContent(msgspec.Struct):
     chunks: list[Chunk]
     start: int = 0
     """The position of the first of the chunks: behind those that stay."""
+    spool: str | None = None
+    """The spool that holds the chunks; None if they are in memory."""
 
 
 class FileState(msgspec.Struct):
@@ -142,6 +145,12 @@ class ClusterUpdate(msgspec.Struct):
     """
     unwritten: list[str] = []
     """Files of sessions that cannot be written: they are archived even if their paths are hidden."""
+
+    def remove_spools(self) -> None:
+        """Remove the spools of its contents, which are not needed once it is committed."""
+        for file in self.files:
+            if file.new_content is not None and file.new_content.spool is not None:
+                remove_spool(file.new_content.spool)
 
 
 def drop_sessions(update: ClusterUpdate, error: Exception) -> ClusterUpdate:
@@ -215,6 +224,8 @@ class Writer:
         """Commit the transaction, so that readers see it."""
         if self._connection.in_transaction:
             self._connection.execute("COMMIT")
+        for update in self._uncommitted:
+            update.remove_spools()
         self._uncommitted.clear()
         self._save_state()
 
@@ -241,6 +252,8 @@ class Writer:
         self.begin()
         try:
             self._put(update)
+        except SpoolError as error:
+            raise RetoldError(str(error)) from error
         except Exception as error:
             if isinstance(error, (RetoldError, *MACHINE_ERRORS)):
                 raise
@@ -252,7 +265,8 @@ class Writer:
         self._roll_back()
         written = drop_sessions(update, error)
         self.begin()
-        for one in (*self._uncommitted, written):
+        self._uncommitted.append(written)
+        for one in self._uncommitted:
             self._put(one)
         self.commit()
         return written

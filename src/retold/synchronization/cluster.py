@@ -30,6 +30,7 @@ from retold.archive.writer import ClusterUpdate, FileState, NewContent
 from retold.model.problem import Problem, problem
 from retold.model.serialization import encode_problem
 from retold.model.session import Clue, Session, SourceFile, SourceState
+from retold.model.spool import Spool, SpoolError
 from retold.projects.resolver import ProjectResolver
 from retold.reading.disk import DISK, EMPTY_DISK, printable_path
 from retold.sessions import conversations
@@ -114,6 +115,7 @@ class ClusterReader:
         self._superseded: dict[str, list[int]] = {}
         self._states: dict[tuple[str, int], list[SourceState]] = defaultdict(list)
         self._excluded: set[str] = set()
+        self._spool = Spool(store.folder)
 
     def _load_known(self, path: str | None) -> dict[str, KnownFile]:
         """Return the archived files of the cluster, or one file, by path."""
@@ -252,6 +254,8 @@ class ClusterReader:
 
     def record_failure(self, paths: Iterable[str], error: Exception) -> None:
         """Record that files could not be read; raise an error of the machine."""
+        if isinstance(error, SpoolError):
+            raise RetoldError(str(error)) from error
         if isinstance(error, RetoldError) and not isinstance(error, DamagedError):
             raise error
         code = "original-damaged" if isinstance(error, DamagedError) else getattr(error, "problem_code", None)
@@ -331,12 +335,14 @@ class ClusterReader:
             known = next(iter(self._load_known(file.path).values()), None)
         latest = known.latest if known is not None else None
         if known is None or latest is None:
-            return pack(self._agent.NAME, file)
+            return pack(self._agent.NAME, file, self._spool)
         if not self._begins_with_latest(file, known):
             superseded = self._superseded.get(file.path, ())
             has_versions = any(original.uid not in superseded for original in known.originals)
-            return pack(self._agent.NAME, file, is_version=has_versions)
-        return pack_growth(file, latest, self._store.originals) if file.size > latest.size else None
+            return pack(self._agent.NAME, file, self._spool, is_version=has_versions)
+        if file.size <= latest.size:
+            return None
+        return pack_growth(file, latest, self._store.originals, self._spool)
 
     def with_states(self, sources: Iterable[SourceFile]) -> tuple[SourceFile, ...]:
         """Return the files of a session, each with its state."""

@@ -37,6 +37,7 @@ from retold.archive.writer import ClusterUpdate, Writer
 from retold.model.problem import Problem, problem
 from retold.model.serialization import encode_problem
 from retold.model.session import Clue
+from retold.model.spool import remove_spools
 from retold.processes import can_start
 from retold.synchronization.cluster import (
     ClusterJob,
@@ -193,6 +194,7 @@ class _Sync:
 
     def run(self) -> SyncOutcome:
         """Run all steps."""
+        remove_spools(self._options.folder)  # of a sync that was killed
         discoveries = self._discover_all()
         missing = self._find_missing() if self._is_behind else set()
         is_reindex = self._options.reindex
@@ -212,8 +214,9 @@ class _Sync:
         return self._save_outcome(discoveries)
 
     def close(self) -> None:
-        """Close the index."""
+        """Close the index, and remove the spools of updates that were not written."""
         self._index.close()
+        remove_spools(self._options.folder)
 
     def _discover_all(self) -> list[Discovery]:
         """Discover the files of all agents; of one that fails, take the archived files."""

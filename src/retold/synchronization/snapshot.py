@@ -11,6 +11,7 @@ from retold.archive.rows import stable_uid
 from retold.archive.store import SMALL_CHUNK, Chunk, Originals, Packer, digest, sample_checksum
 from retold.archive.writer import NewContent
 from retold.model.problem import problem
+from retold.model.spool import Spool
 from retold.reading.disk import DISK, Disk, DiskEntry, OpenFile, printable_path
 from retold.sessions.archive_disk import FixedFile, MemoryFile
 from retold.synchronization.fingerprints import TAIL
@@ -207,28 +208,31 @@ def begins_with(file: FrozenFile, latest: StoredOriginal | None, originals: Orig
     return offset == latest.size
 
 
-def pack(agent: str, file: FrozenFile, *, is_version: bool = False) -> NewContent:
+def pack(agent: str, file: FrozenFile, spool: Spool, *, is_version: bool = False) -> NewContent:
     """Return the whole content of a file as a new original.
 
     If earlier versions of the file are kept, chunks are cut by their content, so that equal parts are stored once.
     """
-    packed = _pack(file, 0, 0, 0, is_version=is_version)
+    packed = _pack(file, 0, 0, 0, spool, is_version=is_version)
     digests = [chunk.digest.hex() for chunk in packed.chunks]
     uid = stable_uid("original", agent, file.path, str(file.size), str(file.modified_ns), *digests)
     return msgspec.structs.replace(packed, uid=uid)
 
 
-def pack_growth(file: FrozenFile, latest: StoredOriginal, originals: Originals) -> NewContent:
+def pack_growth(file: FrozenFile, latest: StoredOriginal, originals: Originals, spool: Spool) -> NewContent:
     """Return the new end of a file; a small last chunk is packed again with it."""
     pieces = originals.pieces(latest.id)
     start = len(pieces)
     if pieces and pieces[-1][1] <= SMALL_CHUNK:
         start -= 1
-    return _pack(file, latest.uid, sum(size for _, size in pieces[:start]), start)
+    return _pack(file, latest.uid, sum(size for _, size in pieces[:start]), start, spool)
 
 
-def _pack(file: FrozenFile, uid: int, offset: int, start: int, *, is_version: bool = False) -> NewContent:
-    packer = Packer()
+def _pack(  # noqa: PLR0913 - a part of a file, and where its chunks go
+    file: FrozenFile, uid: int, offset: int, start: int, spool: Spool, *, is_version: bool = False
+) -> NewContent:
+    own_spool = spool if file.data is None else None
+    packer = Packer(own_spool)
     if file.data is None:
         for begin in range(offset, file.size, _STEP):
             packer.add(file.read_part(begin, min(_STEP, file.size - begin)))
@@ -240,7 +244,8 @@ def _pack(file: FrozenFile, uid: int, offset: int, start: int, *, is_version: bo
     if not file.is_untouched():
         _require_chunks(file, offset, chunks)
     checksum = sample_checksum(file.size, file.read_part)
-    return NewContent(uid, file.size, file.modified_ns, checksum, chunks, start)
+    path = None if own_spool is None else own_spool.path
+    return NewContent(uid, file.size, file.modified_ns, checksum, chunks, start, path)
 
 
 def _require_chunks(file: FrozenFile, offset: int, chunks: Iterable[Chunk]) -> None:
