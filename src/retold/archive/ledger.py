@@ -7,7 +7,7 @@ from retold.model.report import format_dollars
 
 TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     import apsw
 
@@ -61,50 +61,54 @@ QUARTER = 900_000_000
 """Microseconds."""
 LONGEST_PAUSE = 300_000_000
 """Microseconds: a longer silence is no work."""
-_START = "(SELECT unixepoch(started_at) * 1000000 FROM sessions WHERE id = ?1)"
-REQUEST_SUMS = f"""
+_WHICH = "session IN (SELECT value FROM json_each(?1))"
+_START = "(SELECT unixepoch(started_at) * 1000000 FROM sessions WHERE id = session)"
+_REQUEST_SUMS = f"""
 INSERT INTO request_sums SELECT
-    session, coalesce(at, (SELECT unixepoch(started_at) * 1000000 FROM sessions WHERE id = session)) / {QUARTER}, model,
+    session, coalesce(at, {_START}) / {QUARTER}, model,
     estimated, count(*), sum(picos IS NULL), sum(input), sum(cached), sum(cache_write), sum(output), sum(reasoning), sum(tool),
     sum(total), sum(cache_write_1h), sum(picos / 1000000), sum(picos % 1000000)
-FROM requests WHERE own AND {{}} GROUP BY 1, 2, 3, 4
+FROM requests WHERE own AND {_WHICH} GROUP BY 1, 2, 3, 4
 """  # noqa: S608 - ours
-"""Inserts the sums of requests of the sessions that a condition selects."""
-_REQUEST_SUMS = REQUEST_SUMS.format("session = ?1")
-_CALLS = """
-SELECT coalesce(tool_calls.at, messages.at) AS at, model, tool, canonical, status = 'error' AS is_error, took_ms,
-    coalesce(lag(status) OVER (PARTITION BY tool ORDER BY seq, position) = 'error', 0) AS is_retry
-FROM tool_calls JOIN messages USING (session, seq) WHERE session = ?1 AND NOT copied
-"""
+_CALLS = f"""
+SELECT session, coalesce(tool_calls.at, messages.at) AS at, model, tool, canonical, status = 'error' AS is_error, took_ms,
+    coalesce(lag(status) OVER (PARTITION BY session, tool ORDER BY seq, position) = 'error', 0) AS is_retry
+FROM tool_calls JOIN messages USING (session, seq) WHERE {_WHICH} AND NOT copied
+"""  # noqa: S608 - ours
 _TOOL_SUMS = f"""
 INSERT INTO tool_sums SELECT
-    ?1, coalesce(at, {_START}) / {QUARTER}, model, tool, canonical, count(*), sum(is_error), sum(is_retry),
+    session, coalesce(at, {_START}) / {QUARTER}, model, tool, canonical, count(*), sum(is_error), sum(is_retry),
     count(took_ms), sum(took_ms), max(took_ms)
-FROM ({_CALLS}) GROUP BY 2, 3, 4, 5
+FROM ({_CALLS}) GROUP BY 1, 2, 3, 4, 5
 """  # noqa: S608 - ours
 _ACTIVITY_SUMS = f"""
 INSERT INTO activity_sums SELECT
-    ?1, coalesce(at, {_START}) / {QUARTER}, sum(is_prompt), sum(iif(gap BETWEEN 0 AND {LONGEST_PAUSE}, gap, 0)) / 1000,
+    session, coalesce(at, {_START}) / {QUARTER}, sum(is_prompt), sum(iif(gap BETWEEN 0 AND {LONGEST_PAUSE}, gap, 0)) / 1000,
     sum(is_compaction), sum(is_call), sum(is_error), sum(is_retry)
 FROM (
-    SELECT *, at - lag(at) OVER (ORDER BY at) AS gap
+    SELECT *, at - lag(at) OVER (PARTITION BY session ORDER BY at) AS gap
     FROM (
-        SELECT at, is_prompt, is_event AND role = 'compaction' AS is_compaction, 0 AS is_call, 0 AS is_error, 0 AS is_retry
-        FROM messages WHERE session = ?1 AND NOT copied
-        UNION ALL SELECT at, 0, 0, 1, is_error, is_retry FROM ({_CALLS})
+        SELECT session, at, is_prompt, is_event AND role = 'compaction' AS is_compaction, 0 AS is_call, 0 AS is_error,
+            0 AS is_retry
+        FROM messages WHERE {_WHICH} AND NOT copied
+        UNION ALL SELECT session, at, 0, 0, 1, is_error, is_retry FROM ({_CALLS})
     )
-) GROUP BY 2
+) GROUP BY 1, 2
 """  # noqa: S608 - ours
 
 
-def rebuild_sums(connection: apsw.Connection, session: int) -> None:
-    """Replace the sums of a session."""
+def rebuild_sums(connection: apsw.Connection, sessions: Collection[int]) -> None:
+    """Replace the sums of sessions."""
     for table in SUM_TABLES:
-        connection.execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608 - ours
-    insert_sums(connection, session)
+        connection.execute(f"DELETE FROM {table} WHERE {_WHICH}", (_json_list(sessions),))  # noqa: S608 - ours
+    insert_sums(connection, sessions)
 
 
-def insert_sums(connection: apsw.Connection, session: int) -> None:
-    """Insert the sums of a session that has none."""
+def insert_sums(connection: apsw.Connection, sessions: Collection[int]) -> None:
+    """Insert the sums of sessions that have none: of many at once, because each statement takes longer than the sums of one."""
     for sql in (_REQUEST_SUMS, _TOOL_SUMS, _ACTIVITY_SUMS):
-        connection.execute(sql, (session,))
+        connection.execute(sql, (_json_list(sessions),))
+
+
+def _json_list(sessions: Collection[int]) -> str:
+    return f"[{','.join(map(str, sessions))}]"

@@ -78,9 +78,8 @@ def resolve_relations(store: Store, changed: Iterable[int], just_written: Collec
     keys = dict(execute("SELECT id, key FROM sessions"))
     renamed = load_renamed_keys(store)
     special = {one for (one,) in execute(_SPECIAL)}
+    rebuild_sums(store.connection, [one for one in concerned if one not in just_written or one in shared])
     for session in sorted(concerned):
-        if session not in just_written or session in shared:
-            rebuild_sums(store.connection, session)
         if session not in just_written or session in special or session in shared:
             _write_relations(store, session, shared.get(session, SharedParts()), keys, renamed)
     _write_children(store, concerned)

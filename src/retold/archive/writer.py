@@ -10,10 +10,11 @@ import msgspec
 
 from retold.archive.annotations import HiddenPaths, move_annotations
 from retold.archive.database import MACHINE_ERRORS, RetoldError
-from retold.archive.ledger import SUM_TABLES, insert_sums, load_cost
+from retold.archive.ledger import SUM_TABLES, insert_sums
 from retold.archive.rows import SessionRows, format_time, insert_cost, usage_json
 from retold.archive.store import Chunk, Store, as_stored, as_text, pack_summary
 from retold.model.problem import Problem, problem
+from retold.model.report import format_dollars
 from retold.model.serialization import encode_problem
 from retold.model.session import LARGEST_INTEGER, Kind, Session, clamp_figure, root_hash
 from retold.model.spool import SpoolError, remove_spool
@@ -213,6 +214,8 @@ class Writer:
         """Those of them that get their key when all of their files are read."""
         self._uncommitted: list[ClusterUpdate] = []
         """The updates in the transaction."""
+        self._unsummed: set[int] = set()
+        """The sessions in the transaction whose sums are inserted before it is committed."""
         self._save_state()
 
     def begin(self) -> None:
@@ -223,9 +226,11 @@ class Writer:
     def commit(self) -> None:
         """Commit the transaction, so that readers see it."""
         if self._connection.in_transaction:
+            insert_sums(self._connection, self._unsummed)
             self._connection.execute("COMMIT")
         for update in self._uncommitted:
             update.remove_spools()
+        self._unsummed.clear()
         self._uncommitted.clear()
         self._save_state()
 
@@ -238,6 +243,7 @@ class Writer:
     def _roll_back(self) -> None:
         """Undo the transaction, and restore the state before it."""
         self._connection.execute("ROLLBACK")
+        self._unsummed.clear()
         self.merger.restore(self._merged)
         self.changed_sessions, self.just_written, self.new_sessions, self._unnamed = self._sessions
         self.hidden = HiddenPaths(self._store)
@@ -446,12 +452,11 @@ class Writer:
         many(_ROW.format("messages", ", ".join("?" * 10)), [(number, *row) for row in rows.messages])
         many(_ROW.format("tool_calls", ", ".join("?" * 8)), [(number, *row) for row in rows.calls])
         many(_ROW.format("files", "?, ?"), [(number, *row) for row in rows.files])
-        many(
-            _ROW.format("requests", ", ".join("?" * 13) + ", 1, ?"),
-            [(number, *row, self._price(row[2], row[3], row[4:12])) for row in rows.requests],
-        )
-        insert_sums(self._connection, number)
-        cost = load_cost(self._store, number)
+        requests = [(number, *row, self._price(row[2], row[3], row[4:12])) for row in rows.requests]
+        many(_ROW.format("requests", ", ".join("?" * 13) + ", 1, ?"), requests)
+        self._unsummed.add(number)
+        costs = [picos for *_, picos in requests if picos is not None]
+        cost = format_dollars(sum(costs)) if costs else None
         execute(_ROW.format("summaries", "?"), (number, pack_summary(insert_cost(rows.summary, cost))))
         problems = [
             (number, one.code, one.severity, as_text(one.message), as_text(one.path), one.line, one.pointer)
@@ -520,6 +525,7 @@ class Writer:
         above = "SELECT id FROM sessions WHERE key = (SELECT parent FROM sessions WHERE id = ?)"
         self.changed_sessions.update(parent for (parent,) in self._connection.execute(above, (session,)))
         self.changed_sessions.discard(session)
+        self._unsummed.discard(session)
         self._remove_derived(session)
         self._connection.execute("DELETE FROM sessions WHERE id = ?", (session,))
 
