@@ -1,5 +1,6 @@
 """Letters are looked for by two processes, and it makes no difference."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,9 +8,11 @@ import pytest
 from retold.archive.store import Store
 from retold.search import text_scan
 from retold.search.text_scan import Prefilter
+from support.codex_home import line, meta_line, thread_id, turn, write
 from support.gemini_home import GeminiHome, gemini, user
 from support.person import Person
 
+THREAD = thread_id(0, 1)
 WORDS = ("tide", "Neap", "ebb", "tideway", "moon")
 
 
@@ -52,3 +55,24 @@ def test_a_search_that_has_enough_ends_the_other_process(
     found = person.search("--substring", "tide", "--limit", "1")
     assert len(found) == 1
     assert found[0]["hits"][0]["snippet"] == "tideway"
+
+
+NESTED = 'printf "%s\\n" "a tide table"'
+
+
+@pytest.mark.parametrize("letters", ["TIDE", '"a tide', '\\n" "a', 'printf "%s\\N"'])
+def test_text_in_json_within_json_is_found(tmp_path: Path, letters: str) -> None:
+    """Codex CLI writes arguments as a string of JSON, so that quotes and backslashes are escaped twice."""
+    person = Person(tmp_path / "ann")
+    call = {
+        "type": "function_call",
+        "name": "shell",
+        "call_id": "c1",
+        "arguments": json.dumps({"command": NESTED}),
+    }
+    rollout = [meta_line(THREAD, 0), *turn(1, "Print it.", "Done.", 1), line(3, "response_item", call)]
+    write(person.folder / ".codex", THREAD, rollout)
+    person.sync()
+    (found,) = person.search("--substring", letters.lower())
+    (hit,) = found["hits"]
+    assert NESTED in hit["snippet"]

@@ -50,6 +50,8 @@ class Prefilter:
 
     def __init__(self, store: Store, needle: bytes) -> None:
         self._store, self._needle = store, needle
+        self._nested = json.dumps(needle.decode())[1:-1].encode()
+        """The needle in JSON that is a string of JSON."""
         self._ignores_case = needle == needle.lower()
 
     def filter_sessions(self, sessions: Sequence[Sequence[int]], many: int = MANY) -> Iterator[bool]:
@@ -81,9 +83,11 @@ class Prefilter:
         before = b""
         for data in self._store.originals.read_chunks(original):
             searched = before + data if before else data
-            if self._needle in (searched.lower() if self._ignores_case else searched):
+            if self._ignores_case:
+                searched = searched.lower()
+            if self._needle in searched or (self._nested != self._needle and self._nested in searched):
                 return True
-            before = data[-len(self._needle) :]
+            before = searched[-len(self._nested) :]
         return False
 
 

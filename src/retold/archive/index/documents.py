@@ -166,12 +166,14 @@ def iterate_strings(value: Any) -> Iterator[str]:
 LARGEST_ORIGINAL = 64 << 20
 """Larger originals are not searched; their texts are kept on pages."""
 PAGE = 1 << 20
+_NESTED = ".2"
+"""The end of a region whose text is escaped twice: it is in JSON that is a string of JSON."""
 _PREFIX = 96
 _NEAR, _FAR = 1 << 14, 1 << 17
 _LONG_TEXT = 48
 """Shorter texts occur in many places, so that a match says nothing about the position in the file."""
 _TRIES = 8
-_PASSES = 12
+_PASSES = 64
 """How often the size of all originals may be searched for texts that are not in order."""
 _LOOK_COST = 64
 """Bytes that a look into another original costs, besides those that are searched."""
@@ -187,13 +189,34 @@ class _OriginalCursor:
         self.message_start = self.here = self.end = 0
         self.other_end = len(data)
 
-    def windows(self) -> Iterator[tuple[int, int]]:
-        """Yield the windows to search: next, near, and at last anywhere."""
-        near, size = min(self.here + _NEAR, len(self.data)), len(self.data)
-        yield self.here, near
-        yield self.message_start, self.here
-        yield near, size
-        yield 0, self.message_start
+    def find_next(self, raw: bytes) -> int:
+        """Return the position of a text if it comes next, else -1."""
+        first = raw[:_PREFIX]
+        found = self.data.find(first, self.here, self.here + _NEAR)
+        return found if first is raw or self.data.startswith(raw, found) else -1
+
+    def find(self, raw: bytes, *, is_far: bool) -> tuple[int, int]:
+        """Return the position of a text, -1 if it was not found, and how many bytes were searched.
+
+        It is searched in what comes next and in the message so far, or else in the rest of the original.
+        """
+        data, here, size = self.data, self.here, len(self.data)
+        first, searched = raw[:_PREFIX], _LOOK_COST
+        if is_far:
+            windows = ((here + _NEAR, size), (0, here))
+        else:
+            windows = ((here, here + _NEAR), (max(self.message_start, here - _FAR), here))
+        for start, end in windows:
+            found = start
+            for _ in range(_TRIES):
+                position = data.find(first, found, end + len(first))
+                searched += (min(end, size) if position < 0 else position) - found
+                if position < 0:
+                    break
+                if data.startswith(raw, position):
+                    return position, searched
+                found = position + 1
+        return -1, searched
 
     def advance(self, start: int, end: int) -> None:
         """Go on after a match. After one that is far off, only a second match there counts, because a text may occur twice."""
@@ -218,6 +241,7 @@ class TextLocator:
         self._cursors = [
             _OriginalCursor(number, data) for number, data in originals if len(data) <= LARGEST_ORIGINAL
         ]
+        self._front = self._cursors[0] if self._cursors else _OriginalCursor(0, b"")
         self._budget = _PASSES * sum(len(cursor.data) for cursor in self._cursors) + PAGE
         self._found_in: list[_OriginalCursor] = []
         """Originals with a text of this message."""
@@ -240,44 +264,33 @@ class TextLocator:
 
     def _locate_text(self, text: str) -> str:
         raw = escape(text)
+        found = self._front.find_next(raw)  # nearly all texts follow the one before
+        if found >= 0:
+            return self._region(self._front, raw, found)
+        forms = [(raw, "")]
+        if b"\\" in raw:
+            forms.append((raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"'), _NESTED))
+        return self._search(forms) or self._search(forms, is_far=True) or self._write_on_page(raw)
+
+    def _search(self, forms: Sequence[tuple[bytes, str]], *, is_far: bool = False) -> str | None:
+        """Return the region of a text in one of its forms, in the first original that has it."""
         for number, cursor in enumerate(self._cursors):
-            if number and self._budget < 0:  # many versions of a file may lack a text
+            is_free = not (number or is_far)
+            if self._budget < 0 and not is_free:  # many versions of a file may lack a text
                 break
-            found = self._find_next(raw, cursor)
-            if found < 0:
-                found = self._find(raw, cursor)
-            if found >= 0:
-                if len(raw) >= _LONG_TEXT:
-                    cursor.advance(found, found + len(raw))
-                    self._found_in.append(cursor)
-                return f"{cursor.number:x}.{found:x}.{len(raw):x}"
-        return self._write_on_page(raw)
+            for raw, ending in forms:
+                found, cost = cursor.find(raw, is_far=is_far)
+                if not is_free:
+                    self._budget -= cost
+                if found >= 0:
+                    return self._region(cursor, raw, found) + ending
+        return None
 
-    def _find_next(self, raw: bytes, cursor: _OriginalCursor) -> int:
-        """Return the position of a short text if it comes next, as nearly always; else -1."""
-        if len(raw) > _PREFIX:
-            return -1
-        found = cursor.data.find(raw, cursor.here, cursor.here + _NEAR + len(raw))
-        if cursor is not self._cursors[0]:
-            self._budget -= _LOOK_COST + (min(_NEAR, len(cursor.data)) if found < 0 else found - cursor.here)
-        return found
-
-    def _find(self, raw: bytes, cursor: _OriginalCursor) -> int:
-        """Return the position of a text; -1 if it is not there, or if the search would take too long."""
-        first, data = raw[:_PREFIX], cursor.data
-        for start, end in cursor.windows():
-            found = start
-            for _ in range(_TRIES):
-                if self._budget < 0:
-                    return -1
-                start_at = data.find(first, found, end + len(first))
-                self._budget -= (end if start_at < 0 else start_at) - found
-                if start_at < 0:
-                    break
-                if data.startswith(raw, start_at):
-                    return start_at
-                found = start_at + 1
-        return -1
+    def _region(self, cursor: _OriginalCursor, raw: bytes, found: int) -> str:
+        if len(raw) >= _LONG_TEXT:
+            cursor.advance(found, found + len(raw))
+            self._found_in.append(cursor)
+        return f"{cursor.number:x}.{found:x}.{len(raw):x}"
 
     def _write_on_page(self, raw: bytes) -> str:
         if self._page and len(self._page) + len(raw) > PAGE:

@@ -256,8 +256,8 @@ class IndexFile:
         """Return the text in a region; None if it is no longer there."""
         import json
 
-        where, *span = region.split(".")
-        start, size = (int(number, 16) for number in span)
+        where, first, length, *nesting = region.split(".")
+        start, size = int(first, 16), int(length, 16)
         if where.startswith("-"):
             raw = self._read_page(entry, int(where[1:], 16))[start : start + size]
         else:
@@ -266,7 +266,9 @@ class IndexFile:
             original = self._original_ids[entry][int(where, 16)]
             raw = self._originals.read(original, start, size) if original >= 0 else b""
         try:
-            text = json.loads(b'"' + raw + b'"')
+            text = json.loads(b'"%s"' % raw)
+            if nesting:  # it is escaped twice
+                text = json.loads(f'"{text}"')
         except ValueError:  # the original has been rewritten
             return None
         return text if isinstance(text, str) else None
