@@ -7,7 +7,7 @@
 #   make coverage    all tests but the heavy ones, with branch coverage and its bar
 #   make docs        write the generated pages again
 #   make pictures    take the pictures of the README again
-#   make bench       measure speed and memory, against peers, and write docs/benchmarks.md (BENCH="sync list": only these)
+#   make bench       measure speed and memory, against a peer, and write docs/benchmarks.md (BENCH="sync search": only these)
 #   make clean       remove what the other targets made, .venv included
 #
 # PYTEST_ARGS="-k rewind" chooses tests, in every target that runs them.

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from corpora import CACHE, Corpus
-from processes import ProcessResult, environment, peak_pss, run
+from processes import ProcessResult, cpu_of, environment, run
 
 VERSION = "0.46.1"
 OFFLINE = "RETOLD_BENCH_OFFLINE"
@@ -83,26 +83,35 @@ class Agentsview:
 
     def sync(self) -> ProcessResult:
         """Sync; the command starts a daemon if there is none, and the daemon stays."""
-        return run([self._binary, "sync"], self._env)
-
-    def peak_of_sync(self) -> float:
-        """Sync; return the peak memory of command and daemon in MB."""
-        return peak_pss([self._binary, "sync"], self._env)
+        return self._run("sync")
 
     def search(self, pattern: str, *, is_substring: bool = False) -> ProcessResult:
         """Search all sessions through the daemon: by default it leaves out sessions with one prompt."""
         how = ("--include-one-shot",) if is_substring else ("--include-one-shot", "--fts")
         asked = pattern if is_substring else _translate_query(pattern)
-        return run([self._binary, "session", "search", *how, "--json", "--", asked], self._env)
+        return self._run("session", "search", *how, "--json", "--", asked)
+
+    def _run(self, *arguments: str) -> ProcessResult:
+        """Run a command; its cost includes the work of the daemon for it."""
+        before = self.cpu()
+        result = run([self._binary, *arguments], self._env)
+        return result._replace(cost=result.cost._replace(cpu=result.cost.cpu + self.cpu() - before))
+
+    def cpu(self) -> float:
+        """Return the processor time of the running daemon."""
+        return sum(map(cpu_of, self.daemons()))
 
     def stop(self) -> None:
         """Stop the daemon, also that of an earlier run in another network."""
         run([self._binary, "daemon", "stop"], self._env, codes=(0, 1))
-        for note in self.data.glob("daemon.*.json"):
-            process = int(note.name.split(".")[1])
-            if _is_running(process, self._binary):
-                os.kill(process, signal.SIGTERM)
-                _wait_for(process, self._binary)
+        for process in self.daemons():
+            os.kill(process, signal.SIGTERM)
+            _wait_for(process, self._binary)
+
+    def daemons(self) -> list[int]:
+        """Return its running daemon, or none."""
+        processes = [int(note.name.split(".")[1]) for note in self.data.glob("daemon.*.json")]
+        return [process for process in processes if _is_running(process, self._binary)]
 
 
 def _translate_query(query: str) -> str:

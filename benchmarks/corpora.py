@@ -15,7 +15,6 @@ import orjson
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "retold-bench"
 GENERATOR = SHARED / "truth" / "make_big_corpus.py"
-PRICED_GENERATOR = SHARED / "truth" / "make_priced_corpus.py"
 SEED = 42
 REFERENCED = "\n--- Content from referenced files ---"
 PATTERNS = (
@@ -66,41 +65,10 @@ class Corpus(NamedTuple):
         return f"{self.sessions:,} sessions, {self.megabytes:,} MB"
 
 
-class PricedCorpus(NamedTuple):
-    """The parameters of a generated home with known tokens and cost: Gemini CLI sessions of one size."""
-
-    sessions: int
-    kilobytes: int
-
-    @property
-    def name(self) -> str:
-        """The name of its folder."""
-        return f"priced-{self.sessions}-{self.kilobytes}"
-
-    @property
-    def home(self) -> Path:
-        """The folder, generated if needed."""
-        home = CACHE / self.name
-        if not (home / ".gemini" / "projects.json").exists():
-            sizes = (str(self.sessions), str(self.kilobytes))
-            subprocess.run([sys.executable, PRICED_GENERATOR, home, *sizes], check=True)
-        return home
-
-    @property
-    def megabytes(self) -> int:
-        """The approximate size."""
-        return round(size_of(self.home / ".gemini") / 1e6)
-
-    def __str__(self) -> str:
-        return f"{self.sessions:,} sessions, {self.megabytes:,} MB"
-
-
 SMALL = Corpus("gemini", 200, 40)
 IS_TRIAL = bool(os.environ.get("RETOLD_BENCH_TRIAL"))
 """Whether this run only tests the benchmarks, on small corpora."""
 MEDIUM = SMALL if IS_TRIAL else Corpus("gemini", 2000, 400)
-PRICED = PricedCorpus(100, 100) if IS_TRIAL else PricedCorpus(1000, 100)
-LARGE = Corpus("gemini", 300, 60) if IS_TRIAL else Corpus("gemini", 10_000, 2000)
 
 
 def size_of(folder: Path) -> int:

@@ -1,31 +1,32 @@
-"""Whole processes: their time, and their peak memory including child processes."""
+"""Whole processes: their cost, and their peak memory including child processes."""
 
 import os
+import resource
 import subprocess
 import sys
-import threading
 import time
-import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+
+from measure import Cost
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = sys.executable
 RETOLD = str(Path(PYTHON).with_name("retold"))
-RUN_VARIABLE = "RETOLD_BENCH_RUN"
-"""The variable that marks all processes of one measurement, also those that outlive their parent."""
-STEP = 0.05
 PROC = Path("/proc")
-PSS = b"\nPss:"
+Command = Sequence[str | Path]
+_STEP = 0.02
+"""Seconds between two looks at the memory of processes."""
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class ProcessResult(NamedTuple):
     """The result of a process."""
 
-    seconds: float
+    cost: Cost
     output: bytes
-    errors: bytes
     code: int
 
 
@@ -37,17 +38,30 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "HOME": str(home), **more}
 
 
-def run(
-    command: Sequence[str | Path], env: Mapping[str, str], codes: Collection[int] = (0,)
-) -> ProcessResult:
+def run(command: Command, env: Mapping[str, str], codes: Collection[int] = (0,)) -> ProcessResult:
     """Run a process and collect its output."""
-    start = time.perf_counter()
+    wall, cpu = time.perf_counter(), children_cpu()
     process = subprocess.run(command, env=env, check=False, stdin=subprocess.DEVNULL, capture_output=True)
-    seconds = time.perf_counter() - start
+    cost = Cost(time.perf_counter() - wall, children_cpu() - cpu)
     if process.returncode not in codes:
-        told = process.stderr.decode(errors="replace")
-        raise RuntimeError(f"{' '.join(map(str, command))} ended with {process.returncode}: {told}")
-    return ProcessResult(seconds, process.stdout, process.stderr, process.returncode)
+        errors = process.stderr.decode(errors="replace")
+        raise RuntimeError(f"{' '.join(map(str, command))} ended with {process.returncode}: {errors}")
+    return ProcessResult(cost, process.stdout, process.returncode)
+
+
+def children_cpu() -> float:
+    """Return the processor time of all child processes that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def cpu_of(process: int) -> float:
+    """Return the processor time of a running process and its ended children; 0 if the system does not report it."""
+    try:
+        fields = (PROC / str(process) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / _TICKS
 
 
 def compile_sources() -> None:
@@ -61,57 +75,31 @@ def has_pss() -> bool:
     return (PROC / "self" / "smaps_rollup").exists()
 
 
-def peak_pss(command: Sequence[str | Path], env: Mapping[str, str]) -> float:
-    """Return the peak memory of a process and all its descendants in MB, sampled every 50 ms."""
-    mark = uuid.uuid4().hex
-    watch = _MemoryWatch(f"{RUN_VARIABLE}={mark}".encode())
-    thread = threading.Thread(target=watch.look, daemon=True)
-    thread.start()
+def peak_pss(command: Command, env: Mapping[str, str]) -> float:
+    """Return the peak memory of a process and its descendants in MB."""
+    peak, nowhere = 0, subprocess.DEVNULL
+    with subprocess.Popen(
+        command, env=env, start_new_session=True, stdin=nowhere, stdout=nowhere, stderr=nowhere
+    ) as process:
+        while process.poll() is None:
+            peak = max(peak, sum(map(_pss, _members(process.pid))))
+            time.sleep(_STEP)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(map(str, command))} ended with {process.returncode}")
+    return peak / 1e6
+
+
+def _members(session: int) -> Iterator[int]:
+    """Yield the processes of a session, which a process and its descendants are."""
+    for name in filter(str.isdigit, os.listdir(PROC)):
+        with suppress(OSError):  # the process has ended
+            if os.getsid(int(name)) == session:
+                yield int(name)
+
+
+def _pss(process: int) -> int:
     try:
-        run(command, {**env, RUN_VARIABLE: mark})
-    finally:
-        watch.ends.set()
-        thread.join()
-    return watch.peak / 1e6
-
-
-class _MemoryWatch:
-    """Samples the memory of all marked processes until it is stopped."""
-
-    def __init__(self, mark: bytes) -> None:
-        self.peak, self.ends = 0, threading.Event()
-        self._mark = mark
-        self._before = _processes()
-        self._ours: set[str] = set()
-
-    def look(self) -> None:
-        while not self.ends.wait(STEP):
-            self._find()
-            self.peak = max(self.peak, sum(_pss(process) for process in self._ours))
-
-    def _find(self) -> None:
-        """Find marked processes: a process has the mark after its first `exec`."""
-        processes = _processes()
-        self._ours &= processes
-        for process in processes - self._before - self._ours:
-            if self._mark in _environ(process):
-                self._ours.add(process)
-
-
-def _processes() -> set[str]:
-    return {name for name in os.listdir(PROC) if name.isdigit()}
-
-
-def _environ(process: str) -> bytes:
-    try:
-        return (PROC / process / "environ").read_bytes()
-    except OSError:  # the process has ended, or is another user's
-        return b""
-
-
-def _pss(process: str) -> int:
-    try:
-        told = (PROC / process / "smaps_rollup").read_bytes()
+        lines = (PROC / str(process) / "smaps_rollup").read_text().splitlines()
     except OSError:  # the process has ended
         return 0
-    return int(told.partition(PSS)[2].split(maxsplit=1)[0]) * 1024 if PSS in told else 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from corpora import Corpus, read_messages
 
 SEED = 20
-MANY, SOME = 200, 40
+MOST = 50
 READ = 1000
 """Sessions from which the words are taken."""
 RARE = range(2, 21)
@@ -43,7 +43,7 @@ def rare_terms(corpus: Corpus) -> list[str]:
     """Return words in few messages."""
     counts = vocabulary(corpus).counts
     rare = sorted(word for word, count in counts.items() if count in RARE)
-    return _rng("rare").sample(rare, min(MANY, len(rare)))
+    return _rng("rare").sample(rare, min(MOST, len(rare)))
 
 
 def phrases(corpus: Corpus) -> list[str]:
@@ -56,7 +56,7 @@ def phrases(corpus: Corpus) -> list[str]:
         is_plain = len(following) == PHRASE and all(word.isascii() and word.isalpha() for word in following)
         return f'"{" ".join(following)}"' if is_plain else None
 
-    return _draw(corpus, "phrases", MANY, phrase)
+    return _draw(corpus, "phrases", phrase)
 
 
 def three_words(corpus: Corpus) -> list[str]:
@@ -66,12 +66,12 @@ def three_words(corpus: Corpus) -> list[str]:
         words = sorted(set(map(FOLDED, WORD.findall(message))))
         return " ".join(rng.sample(words, 3)) if len(words) >= PHRASE else None
 
-    return _draw(corpus, "three", MANY, three)
+    return _draw(corpus, "three", three)
 
 
 def common_terms(corpus: Corpus) -> list[str]:
     """Return the words in most messages."""
-    return [word for word, _ in vocabulary(corpus).counts.most_common(SOME)]
+    return [word for word, _ in vocabulary(corpus).counts.most_common(MOST)]
 
 
 def prefixes(corpus: Corpus) -> list[str]:
@@ -81,7 +81,7 @@ def prefixes(corpus: Corpus) -> list[str]:
         words = WORD.findall(message)
         return f"{rng.choice(words)[:3].lower()}*" if words else None
 
-    return _draw(corpus, "prefixes", SOME, prefix)
+    return _draw(corpus, "prefixes", prefix)
 
 
 def substrings(corpus: Corpus) -> list[str]:
@@ -95,20 +95,28 @@ def substrings(corpus: Corpus) -> list[str]:
     return [*rare[:8], *common[:6], *absent]
 
 
-def _draw(
-    corpus: Corpus, kind: str, number: int, draw: Callable[[str, random.Random], str | None]
-) -> list[str]:
+def _draw(corpus: Corpus, kind: str, draw: Callable[[str, random.Random], str | None]) -> list[str]:
     """Return different queries, each drawn from a message."""
     rng, messages = _rng(kind), vocabulary(corpus).messages
     drawn: dict[str, None] = {}
-    for _ in range(number * 100):
+    for _ in range(MOST * 100):
         query = draw(rng.choice(messages), rng)
         if query is not None:
             drawn[query] = None
-        if len(drawn) == number:
+        if len(drawn) == MOST:
             break
     return list(drawn)
 
 
 def _rng(kind: str) -> random.Random:
     return random.Random(f"{SEED} {kind}")  # noqa: S311 - the same queries every time are wanted
+
+
+KINDS: dict[str, Callable[[Corpus], list[str]]] = {
+    "a rare term": rare_terms,
+    "a phrase": phrases,
+    "three words": three_words,
+    "a common term": common_terms,
+    "a prefix": prefixes,
+}
+"""The function that draws the queries of each kind."""

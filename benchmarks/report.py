@@ -9,22 +9,27 @@ from pathlib import Path
 import apsw
 from agentsview import OFFLINE
 from agentsview import VERSION as AGENTSVIEW_VERSION
-from ccusage import VERSION as CCUSAGE_VERSION
-from measure import Measure
+from measure import RUNS, Measure
 from processes import ROOT
 
 from retold import __version__
 
 PAGE = ROOT / "docs" / "benchmarks.md"
-NOTE = "<!-- Written by benchmarks/run.py: run `make bench`. -->\n\n"
-INTRODUCTION = """\
-The results of `make bench`. Every number is a ratio of two times or sizes, measured in one run, in turns, with the best
-value of each, because seconds alone say more about a machine than about a program. The corpora are generated and always
-the same: 2,000 sessions of Gemini CLI in 400 MB unless stated otherwise. The page cache is warm. The peer is
-[agentsview](https://github.com/kenn-io/agentsview), which archives and searches sessions as well. It also does other
-work, and its full-text search covers messages only, ours all text. It searches all sessions, as we do
-(`--include-one-shot`), and both print JSON. Reports are compared with [ccusage](https://github.com/ccusage/ccusage),
-which has no archive and reads every file each time; it is started without npm, and both must count the same tokens.
+INTRODUCTION = f"""\
+<!-- Written by benchmarks/run.py: run `make bench`. -->
+
+# Benchmarks
+
+The results of `make bench`. Every number is a ratio of two times on the clock, or of two sizes, because seconds alone say
+more about a machine than about a program. Both sides of a ratio are measured in one run, in random turns. There are {RUNS}
+runs: the ratio is their median, and the lowest and the highest ratio beside it show the noise of the machine. What no noise
+changes is measured once. The bar is what must be met; a number in brackets is the goal beyond it. CPU is the time of all
+processors together.
+
+The corpora are generated and always the same: 2,000 sessions of Gemini CLI in 400 MB unless stated otherwise. The page cache
+is warm. The peer is [agentsview](https://github.com/kenn-io/agentsview), which archives and searches sessions as well. It
+also does other work, and its full-text search covers messages only, ours all text. Its daemon runs before a search begins,
+and a search of ours is a new process. Both search all sessions (`--include-one-shot`) and print JSON.
 """
 
 
@@ -37,7 +42,7 @@ def facts() -> list[str]:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return [
         f"retold {__version__} on {python}, {versions}, SQLite {apsw.sqlite_lib_version()}",
-        f"agentsview {AGENTSVIEW_VERSION} and ccusage {CCUSAGE_VERSION}, {network}",
+        f"agentsview {AGENTSVIEW_VERSION}, {network}",
         f"{os.cpu_count()} CPUs ({_processor()}), {memory:.0f} GB, {platform.system()} {platform.release()}",
     ]
 
@@ -51,21 +56,22 @@ def _processor() -> str:
     return names[0] if names else platform.machine()
 
 
-def page(results: Mapping[str, Sequence[Measure]], titles: Mapping[str, str]) -> str:
-    """Return the page: facts, a table for each group, and the missed bounds."""
-    lines = [f"{NOTE}# Benchmarks\n", INTRODUCTION, *(f"- {fact}" for fact in facts()), ""]
-    for group, measures in results.items():
-        lines += [f"## {titles[group]}\n", "| measure | ratio | bar | | from |", "|---|---|---|---|---|"]
+def page(results: Mapping[str, Sequence[Measure]], missed: Sequence[str], seconds: str) -> str:
+    """Return the page: facts, a table for each group by its title, and the missed bars."""
+    lines = [INTRODUCTION, *(f"- {fact}" for fact in facts()), f"- measured in {seconds}", ""]
+    for title, measures in results.items():
+        lines += [
+            f"## {title}\n",
+            "| measure | ratio | three runs | bar | | from |",
+            "|---|---|---|---|---|---|",
+        ]
         lines += [_row(measure) for measure in measures]
         lines.append("")
-    missed = [measure.what for measures in results.values() for measure in measures if not measure.holds]
     lines += ["## What falls short\n", *([f"- {what}" for what in missed] or ["Nothing."])]
-    if left := [titles[group] for group in titles if group not in results]:
-        lines += ["", f"Not measured in this run: {', '.join(left)}."]
     return "\n".join(lines) + "\n"
 
 
 def _row(measure: Measure) -> str:
     verdict = "ok" if measure.holds else "**falls short**"
-    cells = (measure.what, f"{measure.ratio:.2f}", measure.goal.replace(">=", "≥").replace("<=", "≤"))
-    return "| " + " | ".join([*cells, verdict, measure.detail]) + " |"
+    cells = (measure.what, f"{measure.ratio:.2f}", measure.spread, measure.bar, verdict, measure.detail)
+    return f"| {' | '.join(cells)} |"

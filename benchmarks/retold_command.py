@@ -3,10 +3,16 @@
 import shutil
 from pathlib import Path
 
-from corpora import CACHE, Corpus, PricedCorpus, size_of
-from processes import RETOLD, ProcessResult, environment, peak_pss, run
+from corpora import CACHE, Corpus, size_of
+from processes import PYTHON, RETOLD, ProcessResult, environment, peak_pss, run
 
 FOUND, NOTHING = 0, 1
+WITH_WORKERS = """
+import os, sys
+os.cpu_count = lambda: int(sys.argv[1])
+from retold.cli.main import main
+sys.exit(main(["sync"]))
+"""
 
 
 class Retold:
@@ -25,25 +31,22 @@ class Retold:
         """Remove the archive."""
         shutil.rmtree(self.archive, ignore_errors=True)
 
+    def run(self, *arguments: str) -> ProcessResult:
+        """Run a command."""
+        return run([RETOLD, *arguments], self.env)
+
     def sync(self) -> ProcessResult:
         """Bring the archive up to date."""
-        return run([RETOLD, "sync"], self.env)
+        return self.run("sync")
 
-    def peak_of_sync(self) -> float:
-        """Bring the archive up to date; return the peak memory of all processes in MB."""
+    def sync_with_workers(self, workers: int) -> ProcessResult:
+        """Bring the archive up to date as on a machine with some cores."""
+        return run([PYTHON, "-c", WITH_WORKERS, str(workers)], self.env)
+
+    def peak_of_first_sync(self) -> float:
+        """Fill the archive; return the peak memory of all processes in MB."""
+        self.remove_archive()
         return peak_pss([RETOLD, "sync"], self.env)
-
-    def list(self, *arguments: str) -> ProcessResult:
-        """List the conversations."""
-        return run([RETOLD, "list", *arguments], self.env)
-
-    def stats(self, *arguments: str) -> ProcessResult:
-        """Report tokens and cost."""
-        return run([RETOLD, "stats", *arguments], self.env)
-
-    def sql(self, query: str) -> ProcessResult:
-        """Run a SQL query."""
-        return run([RETOLD, "sql", query], self.env)
 
     def search(self, query: str, *, is_substring: bool = False) -> ProcessResult:
         """Search the archive."""
@@ -54,7 +57,7 @@ class Retold:
 _FRESH: set[str] = set()
 
 
-def sync_corpus(corpus: Corpus | PricedCorpus) -> Retold:
+def sync_corpus(corpus: Corpus) -> Retold:
     """Return retold with an archive of a corpus; in each run the archive is built once, because the code may have changed."""
     retold = Retold(corpus.home, corpus.name)
     if corpus.name not in _FRESH:

@@ -1,154 +1,115 @@
-"""The archive: a first sync, a sync without changes, growth, lists, SQL, and the size on disk."""
+"""The archive: first syncs, their memory and answers, syncs without changes, growth, and the size on disk."""
 
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import orjson
 from agentsview import run_agentsview
-from corpora import CACHE, MEDIUM, Corpus
-from growth import WHOLE, JsonLines, WholeFile, make_grown_home
-from measure import Measure, at_least, at_most, format_seconds
-from processes import PYTHON, environment, has_pss, run
-from retold_command import FOUND, Retold, sync_corpus
+from corpora import IS_TRIAL, MEDIUM, Corpus
+from growth import LARGE, GrowingFile, make_grown_home
+from measure import Cost, Measure, at_least, at_most, describe, ratios, summarize, take_turns, time_call
+from processes import has_pss
+from queries import KINDS
+from retold_command import FOUND, Retold
 
-COLD, WARM, GROWN, STARTS = 2, 10, 5, 25
+import retold
+
+IDLE, GROWN = 6, 3
+HUGE = [Corpus(form, 1, 40 if IS_TRIAL else 1000) for form in ("claude", "codex", "gemini-jsonl")]
+MEMORY = 350
+SAME = 200
+"""Searches that must answer the same whatever the number of workers."""
 
 
 def sync_measures(corpus: Corpus = MEDIUM) -> Iterator[Measure]:
     """Compare a first sync, and one without changes, with agentsview's."""
-    retold = Retold(corpus.home, corpus.name)
+    ours = Retold(corpus.home, corpus.name)
     with run_agentsview(corpus) as peer:
 
-        def ours() -> float:
-            retold.remove_archive()
-            return retold.sync().seconds
+        def first() -> Cost:
+            ours.remove_archive()
+            return ours.sync().cost
 
-        def theirs() -> float:
+        def their_first() -> Cost:
             peer.remove_data()
-            seconds = peer.sync().seconds
+            cost = peer.sync().cost
             peer.stop()  # its daemon goes on working and would slow down our measurement
-            return seconds
+            return cost
 
-        first, their_first = best_of(COLD, ours, theirs)
-        detail = f"{corpus}: retold {format_seconds(first)}, agentsview {format_seconds(their_first)}"
-        yield at_least("first sync, times faster than agentsview", their_first / first, 6, detail)
-        if has_pss():
-            retold.remove_archive()
-            peak = retold.peak_of_sync()
-            peer.remove_data()
-            their_peak = peer.peak_of_sync()
-            detail = f"summed PSS: retold {peak:.0f} MB, agentsview {their_peak:.0f} MB"
-            yield at_most("peak memory of a first sync, in agentsview's", peak / their_peak, 2, detail)
-        retold.sync()
+        firsts = take_turns(retold=[first], agentsview=[their_first])
+        own, their = summarize(firsts["retold"]), summarize(firsts["agentsview"])
+        detail = f"{corpus}: {describe(retold=own, agentsview=their)}"
+        yield at_least("first sync, times faster than agentsview", ratios(their, own), 4.5, detail, 6)
+        ours.sync()
         peer.sync()
-        idle, their_idle = best_of(WARM, lambda: retold.sync().seconds, lambda: peer.sync().seconds)
-    detail = f"retold {format_seconds(idle)}, agentsview {format_seconds(their_idle)} with its daemon warm"
-    yield at_least("sync of nothing new, times faster than agentsview", their_idle / idle, 8, detail)
-    yield measure_idle(retold, corpus)
+        works = {"retold": [lambda: ours.sync().cost], "agentsview": [lambda: peer.sync().cost]}
+        idles = take_turns(**{name: work * IDLE for name, work in works.items()})
+    own, their = summarize(idles["retold"]), summarize(idles["agentsview"])
+    detail = f"{describe(retold=own, agentsview=their)}, with its daemon warm"
+    yield at_least("sync of nothing new, times faster than agentsview", ratios(their, own), 14, detail)
+    size, raw = ours.size, sum(file.stat().st_size for file in corpus.files)
+    detail = f"{size / 1e6:.0f} MB for {raw / 1e6:.0f} MB"
+    yield at_most("archive and index, in raw bytes", [size / raw], 0.45, detail, 0.4)
 
 
-def measure_idle(retold: Retold, corpus: Corpus) -> Measure:
-    """Compare a sync without changes with start-up and a `find` that prints size and time of each file.
+def memory_measures() -> Iterator[Measure]:
+    """Compare the peak memory of first syncs, of many sessions and of one huge file, with a fixed bound."""
+    for corpus in (MEDIUM, *HUGE) if has_pss() else ():
+        size = sum(file.stat().st_size for file in corpus.files) / 1e6
+        archive = Retold(corpus.home, "memory")
+        peak = archive.peak_of_first_sync()
+        archive.remove_archive()
+        what = f"peak memory of a first sync, {corpus.sessions:,} x {corpus.form}, in {MEMORY} MB"
+        yield at_most(what, [peak / MEMORY], 1, f"{peak:.0f} MB for {size:,.0f} MB")
 
-    Start-up is a sync without changes in a home of one session: for an empty home no fingerprints are remembered, and
-    the sync takes longer.
-    """
-    single = Retold(WHOLE.home, WHOLE.name)
-    single.sync()
-    find = ["find", str(corpus.home), "-type", "f", "-printf", r"%s %T@\n"]
-    idle, start, finding = best_of(
-        WARM,
-        lambda: retold.sync().seconds,
-        lambda: single.sync().seconds,
-        lambda: run(find, environment(CACHE)).seconds,
-    )
-    bar = 4 * finding + start
-    detail = f"{format_seconds(idle)}; start-up (one session) {format_seconds(start)}, `find -printf '%s %T@'`, a process, {format_seconds(finding)}"
-    return at_most("the same, in 4 x find + stat and start-up", idle / bar, 1, detail)
+
+def same_measures(corpus: Corpus = MEDIUM) -> Iterator[Measure]:
+    """Compare the answers of two archives that first syncs with different numbers of workers made."""
+    each = SAME // len(KINDS) + 1
+    queries = [query for draw in KINDS.values() for query in draw(corpus)[:each]][:SAME]
+    answers = []
+    for workers in (1, 3):
+        archive = Retold(corpus.home, f"{workers}-workers")
+        archive.remove_archive()
+        archive.sync_with_workers(workers)
+        with retold.open(archive.archive) as opened:
+            answers.append([list(opened.search(query)) for query in queries])
+        archive.remove_archive()
+    same = sum(one == other for one, other in zip(*answers, strict=True))
+    detail = f"{same} of {len(queries)}, with scores and order"
+    yield at_least("same answers after first syncs with 1 and 3 workers", [same / len(queries)], 1, detail)
 
 
 def growth_measures() -> Iterator[Measure]:
     """Compare a sync after a large session grew by five messages with a sync without changes."""
     home = make_grown_home()
-    retold = Retold(home, "grown")
-    retold.remove_archive()
-    retold.sync()
-    lines, whole = JsonLines(home), WholeFile(home)
-    idle, times = _time_growth(retold, lines)
-    what = f"{lines.megabytes:.0f} MB JSON lines grew by 5 messages, in syncs of nothing new"
-    yield at_most(what, times / idle, 2, f"{format_seconds(times)}, {format_seconds(idle)}")
-    idle, times = _time_growth(retold, whole)
-    loads = min(_seconds(whole.file, orjson.loads) for _ in range(GROWN))
-    what = f"{whole.megabytes:.0f} MB JSON grew by 5, in 2 x that + 3 x orjson.loads"
-    yield at_most(
-        what,
-        times / (2 * idle + 3 * loads),
-        1,
-        f"{format_seconds(times)}, {format_seconds(idle)}, {format_seconds(loads)}",
-    )
+    ours = Retold(home, "grown")
+    ours.remove_archive()
+    ours.sync()
 
+    def idle() -> Cost:
+        ours.sync()  # the first sync after a change compares recent files by content
+        return ours.sync().cost
 
-def _time_growth(retold: Retold, session: JsonLines | WholeFile) -> tuple[float, float]:
-    """Return the best times of a sync without changes and of one after growth."""
+    def grow(file: GrowingFile) -> Cost:
+        ours.sync()
+        word = file.grow()
+        cost = ours.sync().cost
+        if ours.search(word).code != FOUND:
+            raise RuntimeError(f"{file.path} grew by {word}, and it cannot be found")
+        return cost
 
-    def after_growth() -> float:
-        word = session.grow()
-        seconds = retold.sync().seconds
-        if retold.search(word).code != FOUND:
-            raise RuntimeError(f"{session.file} grew by {word}, and it cannot be found")
-        return seconds
-
-    def idle() -> float:
-        retold.sync()  # the first sync after a change compares recent files by content
-        return min(retold.sync().seconds for _ in range(2))
-
-    start, grown = best_of(GROWN, idle, after_growth)
-    return start, grown
-
-
-def _seconds(file: Path, decode: Callable[[bytes], object]) -> float:
-    content = file.read_bytes()
-    start = time.perf_counter()
-    decode(content)
-    return time.perf_counter() - start
-
-
-def list_measures(corpus: Corpus = MEDIUM) -> Iterator[Measure]:
-    """Compare a list of everything with a start of Python."""
-    retold = sync_corpus(corpus)
-    env = environment(CACHE)
-    whole, start = best_of(
-        STARTS, lambda: retold.list().seconds, lambda: run([PYTHON, "-c", "pass"], env).seconds
-    )
-    detail = f"{corpus}: {format_seconds(whole)}, {format_seconds(start)}"
-    yield at_most("retold list, in python -c pass", whole / start, 3.5, detail)
-
-
-def sql_measures(corpus: Corpus = MEDIUM) -> Iterator[Measure]:
-    """Compare a small SQL query with a list of one conversation: both are little more than start-up."""
-    retold = sync_corpus(corpus)
-    asked, listed = best_of(
-        STARTS,
-        lambda: retold.sql("SELECT count(*) FROM sessions").seconds,
-        lambda: retold.list("--limit", "1").seconds,
-    )
-    yield at_most(
-        "retold sql, in retold list",
-        asked / listed,
-        1.1,
-        f"{corpus}: {format_seconds(asked)}, {format_seconds(listed)}",
-    )
-
-
-def disk_measures(corpus: Corpus = MEDIUM) -> Iterator[Measure]:
-    """Compare the size of archive and index with that of the archived files."""
-    size, raw = sync_corpus(corpus).size, sum(file.stat().st_size for file in corpus.files)
-    detail = f"{size / 1e6:.0f} MB for {raw / 1e6:.0f} MB"
-    yield at_most("archive and index, in raw bytes", size / raw, 0.45, detail)
-
-
-def best_of(rounds: int, *works: Callable[[], float]) -> list[float]:
-    """Return the best time of each function, called in turns."""
-    times = [[work() for work in works] for _ in range(rounds)]
-    return [min(column) for column in zip(*times, strict=True)]
+    files = {corpus.form: GrowingFile(home, corpus) for corpus in LARGE}
+    content = files["gemini"].path.read_bytes()
+    works = {form: [lambda file=file: grow(file)] * GROWN for form, file in files.items()}
+    runs = take_turns(idle=[idle] * GROWN, loads=[lambda: time_call(lambda: orjson.loads(content))], **works)
+    nothing, loads = summarize(runs.pop("idle")), summarize(runs.pop("loads"))
+    for form, grown in runs.items():
+        file, costs = files[form], summarize(grown)
+        what, detail = f"{file.megabytes:.0f} MB of {form}", describe(grown=costs, nothing=nothing)
+        if file.is_whole:
+            limits = [Cost(2 * a.wall + 3 * b.wall, 0) for a, b in zip(nothing, loads, strict=True)]
+            what += " grew by 5, in 2 syncs of nothing + 3 x orjson.loads"
+            yield at_most(what, ratios(costs, limits), 1, f"{detail}, {describe(loads=loads)}")
+        else:
+            what += " grew by 5 messages, in syncs of nothing"
+            yield at_most(what, ratios(costs, nothing), 3, detail, 2)
