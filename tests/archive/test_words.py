@@ -117,20 +117,24 @@ def test_spread(text: str, expected: str) -> None:
     ],
 )
 def test_names_with_humps(text: str, expected: set[str]) -> None:
-    assert IdentifierParts().new_in(text) == expected
+    assert new_names(text) == expected
+
+
+def new_names(text: str) -> set[str]:
+    return {name for name, _ in IdentifierParts().find_new([text.encode()])}
 
 
 def test_base64_has_no_names() -> None:
-    assert IdentifierParts().new_in("aGVsbG8gd29ybGQ" * 5 + " x9aBc8dEf7gHi") == set()
-    assert IdentifierParts().new_in(b64encode(Random(1).randbytes(30_000)).decode()) == set()  # noqa: S311 - the same each time
+    assert new_names("aGVsbG8gd29ybGQ" * 5 + " x9aBc8dEf7gHi") == set()
+    assert new_names(b64encode(Random(1).randbytes(30_000)).decode()) == set()  # noqa: S311 - the same each time
 
 
-def test_the_effort_for_one_text_has_an_end() -> None:
-    text = " ".join([f"fooBar{number}" for number in range(30_000)])
-    assert len(IdentifierParts().new_in(text)) < 30_000
+def test_names_of_several_texts_are_those_of_each() -> None:
+    encoded = b64encode(Random(1).randbytes(3000))  # noqa: S311 - the same each time
+    texts = [b"timeZone", encoded + b" moonPhase fooBar", b"", b"timeZone fooBar", b"tideTable fooBar"]
     names = IdentifierParts()
-    assert names.new_in(text, 2) == {"fooBar0", "fooBar1"}
-    assert names.new_in(text, 3) == {"fooBar2"}
+    assert list(names.find_new(texts)) == [("timeZone", 0), ("fooBar", 3), ("tideTable", 4)]
+    assert list(names.find_new([b"tideTable moonPhase"])) == [("moonPhase", 0)]
 
 
 def test_what_cannot_be_encoded_does_not_reach_sqlite() -> None:

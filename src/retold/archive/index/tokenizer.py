@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from functools import cache
-from itertools import groupby, islice
+from itertools import accumulate, groupby
 
 TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 # First and last characters of scripts that write without spaces, or whose words are looked for by their parts: Thai,
@@ -62,10 +62,10 @@ _DIGITS = "0123456789"
 LONGEST_NAME = 64
 """Longer names are not split: they are base64."""
 _MOST_INNER_NUMBERS = 1
-_SAMPLE = 64
+_SHORTEST_WITH_PARTS = 3
+"""Letters of a name with a hump of which two are in one part."""
+_FEWEST_PIECES = 64
 _FEW = 16
-_MOST_NAMES = 10_000
-"""Identifiers that are read in one text: a bundle of scripts has more, and base64 nothing else."""
 
 
 def prepare_text(text: str) -> str:
@@ -87,18 +87,34 @@ class IdentifierParts:
     def __init__(self) -> None:
         self._seen: set[bytes] = set()
 
-    def new_in(self, text: str, most: int = _MOST_NAMES) -> set[str]:
-        """Return identifiers in a text that were not seen before, of the first `most`."""
-        raw = text.encode("utf-8", "replace")
+    def find_new(self, texts: Sequence[bytes]) -> Iterator[tuple[str, int]]:
+        """Yield identifiers that were not seen before, each with the index of the first text that has it."""
+        raw = b"\n".join(texts)
         shape = raw.translate(_SHAPE)
         blank_before = shape.rfind
-        humped = map(re.Match.span, islice(_HUMPED.finditer(shape), most))
-        new = {raw[blank_before(b" ", 0, hump) + 1 : end] for hump, end in humped} - self._seen
-        sample = list(islice(new, _SAMPLE))
-        if len(sample) == _SAMPLE and sum(map(_has_parts, sample)) < _SAMPLE // 2:
-            return set()  # base64 with signs between
-        self._seen |= new
-        return {name.decode("ascii") for name in new if _has_parts(name)}
+        spans = [
+            (blank_before(b" ", 0, hump) + 1, end) for hump, end in map(re.Match.span, _HUMPED.finditer(shape))
+        ]
+        found = [raw[start:end] for start, end in spans]
+        new = set(found) - self._seen
+        if not new:
+            return
+        ends = list(accumulate([len(text) + 1 for text in texts]))
+        starts = [start for start, _ in spans]
+        last, is_encoded = -1, False
+        for start, name in zip(starts, found, strict=True):
+            if name not in new:
+                continue
+            number = bisect_right(ends, start)
+            if number != last:
+                first = bisect_left(starts, ends[number - 1]) if number else 0
+                last, is_encoded = number, _are_encoded(found[first : bisect_left(starts, ends[number])])
+            if is_encoded:
+                continue
+            new.remove(name)
+            self._seen.add(name)
+            if _has_parts(name):
+                yield name.decode("ascii"), number
 
 
 def tokenize(text: str) -> list[str]:
@@ -188,8 +204,16 @@ def _words_of_run(atom: str) -> list[str]:
     return [_as_letter(atom)] if is_picture(atom[0]) else [atom]
 
 
+def _are_encoded(names: Sequence[bytes]) -> bool:
+    """Return whether the identifiers of a text are pieces of base64 with signs between."""
+    different = set(names) if len(names) >= _FEWEST_PIECES else ()
+    return len(different) >= _FEWEST_PIECES and sum(map(_has_parts, different)) < len(different) // 2
+
+
 def _has_parts(name: bytes) -> bool:
-    """Return whether a name has parts that are worth searching."""
+    """Return whether a name with a hump has parts that are worth searching."""
+    if name.isalpha() and _SHORTEST_WITH_PARTS <= len(name) <= LONGEST_NAME:
+        return True
     return any(end - start > 1 for start, end in find_part_spans(name.decode("ascii")))
 
 

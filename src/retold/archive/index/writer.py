@@ -368,20 +368,23 @@ class IndexWriter:
 
         docs, self._queue, self._queue_size = self._queue, [], 0
         rows, said, output = [], [], []
-        finder = self._identifiers = self._identifiers or IdentifierParts()
-        identifiers: list[tuple[str, int]] = []
+        begins: list[bytes] = []
+        owners: list[int] = []
         for session, doc, checksum, regions in docs:
             self._last_doc += 1
             rows.append((self._last_doc, session, doc.seq, doc.position, checksum, regions))
             if doc.human or doc.agent:
                 human, agent = as_text("\n".join(doc.human)), as_text("\n".join(doc.agent))
-                new = finder.new_in(human[:_BEGIN_OF_SAID]) | finder.new_in(agent[:_BEGIN_OF_SAID])
-                identifiers += [(name, session) for name in new]
+                begins += (human[:_BEGIN_OF_SAID].encode(), agent[:_BEGIN_OF_SAID].encode())
+                owners += (session, session)
                 said.append((self._last_doc, prepare_text(human), prepare_text(agent)))
             if doc.output:
                 text = as_text("\n".join(doc.output))
-                identifiers += [(name, session) for name in finder.new_in(text[:_BEGIN_OF_OUTPUT])]
+                begins.append(text[:_BEGIN_OF_OUTPUT].encode())
+                owners.append(session)
                 output.append((self._last_doc, prepare_text(text)))
+        finder = self._identifiers = self._identifiers or IdentifierParts()
+        identifiers = [(name, owners[number]) for name, number in finder.find_new(begins)]
         # Other statements make FTS5 write its hash: its rows come last, and by table.
         self._execute_many("INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?)", rows)
         self._execute_many("INSERT OR IGNORE INTO identifiers VALUES (?, ?)", identifiers)
