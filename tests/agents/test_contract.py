@@ -93,9 +93,14 @@ def grow(file: Path, data: bytes) -> None:
     os.utime(file, (cases.MODIFIED_AT, cases.MODIFIED_AT))
 
 
+def line_ends(data: bytes) -> list[int]:
+    """Return the start of a file, the offset behind each line, and the end."""
+    return [0, *(place + 1 for place, byte in enumerate(data) if byte == ord("\n")), len(data)]
+
+
 def cuts(data: bytes) -> list[int]:
     """Return the offsets just before, at and behind every line end, and in the middle of every line."""
-    ends = [0, *(place + 1 for place, byte in enumerate(data) if byte == ord("\n")), len(data)]
+    ends = line_ends(data)
     middles = [(start + end) // 2 for start, end in pairwise(ends)]
     near = [end + step for end in ends for step in (-1, 0, 1)]
     return sorted({cut for cut in (*near, *middles) if 0 <= cut <= len(data)})
@@ -136,22 +141,40 @@ def check_the_same_bytes_give_the_same_session(agent: Agent, case: str, folder: 
 
 def check_a_file_cut_anywhere_is_read_or_refused(agent: Agent, case: str, folder: Path) -> None:
     for file in cases.input_files(case):
-        whole = agent.read(Source(folder / file))
+        source = Source(folder / file)
+        whole = agent.read(source)
         known = {(problem.code, problem.line) for one in join_all(agent, whole) for problem in one.problems}
-        is_lines = not isinstance(whole, Problem) and whole[0].format in LINES
-        data = (folder / file).read_bytes()
-        first_line = data.find(b"\n")
-        # An agent that refuses the whole file is not asked about each byte of it.
-        sizes = cuts(data) if isinstance(whole, Problem) else range(len(data))
-        for size in reversed(sizes):
-            os.truncate(folder / file, size)
-            with located(file, size):
-                found = agent.read(Source(folder / file))
-                for reading in () if isinstance(found, Problem) else found:
-                    session = agent.join([reading])
-                    if is_lines:
-                        new = {(problem.code, problem.line) for problem in session.problems} - known
-                        assert {code for code, _ in new} <= cut_problems(size, first_line)
+        data = source.path.read_bytes()
+        first_line, around = data.find(b"\n"), {*cuts(data)}
+        for start, sizes in spans(whole, data):
+            source.path.write_bytes(data[:start])
+            before = agent.read(source) if start else ()
+            source.path.write_bytes(data[: max(sizes, default=0)])
+            for size in reversed(sizes):
+                os.truncate(source.path, size)
+                with located(file, size):
+                    found = agent.read(source, () if isinstance(before, Problem) else before)
+                    for session in join_all(agent, found) if size in around else ():
+                        if is_lines(whole):
+                            new = {(problem.code, problem.line) for problem in session.problems} - known
+                            assert {code for code, _ in new} <= cut_problems(size, first_line)
+
+
+def spans(whole: Sequence[Reading] | Problem, data: bytes) -> list[tuple[int, Sequence[int]]]:
+    """Return the offsets at which a file is cut, with the length of what is read once for all of them.
+
+    A cut within a line leaves the lines before it as they are. An agent that refuses the whole file is not asked about
+    each byte of it.
+    """
+    if isinstance(whole, Problem):
+        return [(0, cuts(data))]
+    if not is_lines(whole):
+        return [(0, range(len(data)))]
+    return [(start, range(start, end)) for start, end in pairwise(line_ends(data))]
+
+
+def is_lines(whole: Sequence[Reading] | Problem) -> bool:
+    return not isinstance(whole, Problem) and whole[0].format in LINES
 
 
 def cut_problems(size: int, first_line: int) -> set[str]:
@@ -189,7 +212,7 @@ def check_a_file_that_grows_stays_in_its_group(agent: Agent, case: str, folder: 
     for file in cases.input_files(case):
         data = (folder / file).read_bytes()
         whole = agent.read(Source(folder / file))
-        if isinstance(whole, Problem) or whole[0].format not in LINES:
+        if isinstance(whole, Problem) or not is_lines(whole):
             continue
         first_line = data.index(b"\n") + 1
         for cut in reversed(cuts(data)):
@@ -254,7 +277,7 @@ def check_an_unknown_record_is_kept_and_reported(agent: Agent, case: str, folder
     for file in cases.input_files(case):
         data = (folder / file).read_bytes()
         found = agent.read(Source(folder / file))
-        if isinstance(found, Problem) or found[0].format not in LINES:
+        if not is_lines(found):
             continue
         lines = data.splitlines(keepends=True)
         unknown = json.dumps({"zyx": MARK}).encode() + b"\n"

@@ -13,6 +13,7 @@ DULL = 10_000
 """Bytes of a chart with nothing on it are fewer."""
 
 
+@pytest.mark.heavy  # the page installs retold and Spark into a virtual environment of its own
 @pytest.mark.spark
 @pytest.mark.usefixtures("java")
 def test_a_bucket_of_homes_becomes_a_chart(tmp_path: Path) -> None:

@@ -53,8 +53,8 @@ def rows(found: DataFrame) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in found.collect()]
 
 
-def gathered(given: Given, folder: Path) -> Given:
-    """Return homes beside each other, each in a folder that is called as it is labelled."""
+def copied(given: Given, folder: Path) -> Given:
+    """Copy homes into a folder, each below its label."""
     for label, home in given:
         shutil.copytree(home, folder / str(label), symlinks=True)
     return [(label, folder / str(label)) for label, _ in given]
@@ -84,19 +84,20 @@ def counted(found: list[dict[str, Any]]) -> Counter[tuple[str, ...]]:
     return Counter((row["agent"], row["month"], str(row["home"]), str(row["conversation"])) for row in found)
 
 
-def test_a_home_of_months_is_told_as_its_archive_tells_it(
-    spark: SparkSession, demo_homes: Path, tmp_path: Path
+def test_every_kind_of_home_is_read_as_its_archive_has_it(
+    spark: SparkSession, demo_homes: Path, shared: Path, tmp_path: Path
 ) -> None:
-    hold(spark, demo_homes, [("ann", demo_homes / "ann")], tmp_path)
-
-
-def test_the_homes_that_the_real_cli_wrote(spark: SparkSession, shared: Path, tmp_path: Path) -> None:
-    given = gathered(real_cli_homes(shared), tmp_path / "homes")
-    hold(spark, tmp_path / "homes", given, tmp_path / "archive")
-
-
-def test_the_homes_whose_totals_are_known(spark: SparkSession, shared: Path, tmp_path: Path) -> None:
-    hold(spark, tmp_path / "homes", generated_homes(shared, tmp_path / "homes"), tmp_path / "archive")
+    """Homes of the demo, of the real CLI, of generators with known totals, and of published repositories, in one pass."""
+    homes = tmp_path / "homes"
+    published = public_homes(shared, homes)
+    sessions = loaded(spark, "sessions", homes)
+    assert len(json.loads(find_split_conversations(sessions))) == 5
+    kept = rows(
+        deduplicate(sessions).groupBy("agent").agg(f.count_distinct("conversation"), f.count("session"))
+    )
+    assert all(row["count(DISTINCT conversation)"] == row["count(session)"] for row in kept)
+    others = copied([("ann", demo_homes / "ann"), *real_cli_homes(shared)], homes)
+    hold(spark, homes, [*published, *others, *generated_homes(shared, homes)], tmp_path / "archive")
 
 
 def test_an_executor_that_is_killed_changes_nothing(spark: SparkSession, demo_homes: Path) -> None:
@@ -278,14 +279,3 @@ def test_a_marker_that_cannot_be_read_is_a_problem(
     assert (row["agent"], row["home"], row["path"]) == ("gemini", "bob", str(marker))
     assert row["code"] == "unreadable-file"
     assert "otterfs" in row["message"]
-
-
-def test_what_others_published(spark: SparkSession, shared: Path, tmp_path: Path) -> None:
-    given = public_homes(shared, tmp_path / "homes")
-    sessions = loaded(spark, "sessions", tmp_path / "homes")
-    assert len(json.loads(find_split_conversations(sessions))) == 5
-    kept = rows(
-        deduplicate(sessions).groupBy("agent").agg(f.count_distinct("conversation"), f.count("session"))
-    )
-    assert all(row["count(DISTINCT conversation)"] == row["count(session)"] for row in kept)
-    hold(spark, tmp_path / "homes", given, tmp_path / "archive")
