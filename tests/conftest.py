@@ -78,11 +78,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=_files_by_length(items))
 
 
-def _files_by_length(items: Sequence[pytest.Item]) -> Callable[[pytest.Item], tuple[bool, int, str]]:
-    """Return a sort key: files that run programs of others come first, then those with the most tests."""
+def _files_by_length(items: Sequence[pytest.Item]) -> Callable[[pytest.Item], tuple[bool, bool, int, str]]:
+    """Return a sort key: files that run programs of others come first, then slow ones, then those with the most tests."""
     files = Counter(item.path for item in items)
-    foreign = {item.path for item in items if item.get_closest_marker("foreign")}
-    return lambda item: (item.path not in foreign, -files[item.path], str(item.path))
+    foreign, slow = (
+        {item.path for item in items if item.get_closest_marker(mark)} for mark in ("foreign", "slow")
+    )
+    return lambda item: (item.path not in foreign, item.path not in slow, -files[item.path], str(item.path))
 
 
 def unavailable(reason: str) -> NoReturn:

@@ -18,6 +18,8 @@ from retold.synchronization.workers import TooSlow
 from support.conversation_files import FORMS, as_lines, claude_records, thread, turns, uuid, write_file
 from support.person import Person, archive_contents, table_differences
 
+pytestmark = pytest.mark.slow
+
 COUNT = 40
 POISONED, DAMAGED = 5, 6
 """Numbers of sessions: the reader fails on one, and the archive's copy of the other is damaged."""
