@@ -93,7 +93,8 @@ class IdentifierParts:
         shape = raw.translate(_SHAPE)
         blank_before = shape.rfind
         spans = [
-            (blank_before(b" ", 0, hump) + 1, end) for hump, end in map(re.Match.span, _HUMPED.finditer(shape))
+            (blank_before(b" ", 0, hump) + 1, end)
+            for hump, end in map(re.Match.span, _HUMPED.finditer(shape))
         ]
         found = [raw[start:end] for start, end in spans]
         new = set(found) - self._seen
