@@ -6,6 +6,7 @@ installs into `$RETOLD_TEST_CACHE`, by default `retold-tests` in the user's cach
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+from uuid import uuid4
 
 CORE_VERSION = "0.61.0"
 INSTALL_SECONDS = 600
@@ -24,6 +26,9 @@ INSTALL_TRIES = 3
 RUN_SECONDS = 180
 ORACLE_SECONDS = 120
 _NEEDED = ("bash", "node", "npm")
+_FIRST_WAIT = re.compile(r"^WAIT \d+$", re.MULTILINE)
+_UNTIL_READY = "EXPECT 60 Type your message\nWAIT 1"
+"""The steps in place of a script's first wait, which is too short for a busy machine."""
 
 Record = dict[str, Any]
 Finished = subprocess.CompletedProcess[str]
@@ -184,15 +189,12 @@ class RealCli:
         return _finished(command, self.settings(version, home, project))
 
     def drive(self, version: str, home: Path, project: Path, script: str) -> Finished:
-        """Run the CLI in a terminal; the script types the keys."""
+        """Run the CLI in a terminal; the script types the keys, as soon as there is a box to type into."""
         programs = self.shared / "real-cli"
-        command = (
-            sys.executable,
-            str(programs / "drive"),
-            version,
-            str(free_port()),
-            str(programs / "scripts" / script),
-        )
+        keys = self.scratch / f"{uuid4().hex}.txt"
+        text = (programs / "scripts" / script).read_text(encoding="utf-8")
+        keys.write_text(_FIRST_WAIT.sub(_UNTIL_READY, text, count=1), encoding="utf-8")
+        command = (sys.executable, str(programs / "drive"), version, str(free_port()), str(keys))
         return _finished(command, {**self.settings(version, home, project), "NO_YOLO": "1"})
 
     def settings(self, version: str, home: Path, project: Path) -> dict[str, str]:
