@@ -25,7 +25,7 @@ def test_a_text_of_any_version_is_found() -> None:
         place, start, size = (int(part, 16) for part in regions.split()[0].split("."))
         assert place == number
         assert held[place][1][start : start + size] == f"only in version {number}.".encode()
-    assert finder.pages() == []
+    assert finder.take_pages(is_end=True) == []
 
 
 def test_a_text_in_json_within_json_is_found() -> None:

@@ -15,7 +15,7 @@ from retold.agents.protocol import Agent, AgentHome, Reading, Source
 from retold.agents.registry import AGENTS
 from retold.archive.annotations import EMPTY_SET, KeyedSet, load_forgotten_uids
 from retold.archive.database import DamagedError, RetoldError
-from retold.archive.index.documents import SearchDocument, TextLocator, make_documents
+from retold.archive.index.documents import TextLocator, make_documents
 from retold.archive.index.writer import IndexEntry
 from retold.archive.queries.lookups import (
     FAILURE_CODES,
@@ -50,6 +50,7 @@ from retold.synchronization.snapshot import (
 )
 
 if TYPE_CHECKING:
+    from retold.archive.index.writer import IndexPart
     from retold.synchronization.containment import LaterVersions
 
 
@@ -533,8 +534,10 @@ class JobRunner:
             indexed.append((session, uid, stamp, reader.originals_of(own)))
         lost = self._lost_sessions(reader, job, {*excluded, *(one.uid for one in rows)})
         # Another session may name an excluded one, but does not when it is read from the archive: so no timeline is kept.
-        is_long = not excluded and _size(readings) >= conversations.LONG_SESSION
-        entries = [make_index_entry(*one, is_long=is_long) for one in indexed]
+        size = _size(readings)
+        is_long = not excluded and size >= conversations.LONG_SESSION
+        is_large = size > LARGEST
+        entries = [make_index_entry(*one, is_long=is_long, is_large=is_large) for one in indexed]
         files, roots = list(reader.file_states()), dict(self.resolver.found_roots)
         update = ClusterUpdate(
             job.agent, job.cluster, files, rows, roots=roots, excluded=excluded, forgotten=forgotten
@@ -566,7 +569,7 @@ class JobRunner:
 
 def _placeholders(stamps: Mapping[int, bytes]) -> list[IndexEntry]:
     """Return entries for sessions whose texts cannot be read, so that the index counts as complete."""
-    return [IndexEntry(uid, stamp, (), (), (), is_placeholder=True) for uid, stamp in stamps.items()]
+    return [IndexEntry(uid, stamp, (), is_placeholder=True) for uid, stamp in stamps.items()]
 
 
 def _named_cluster(agent: Agent, session: Session) -> str | None:
@@ -576,20 +579,34 @@ def _named_cluster(agent: Agent, session: Session) -> str | None:
     return agent.cluster_of(session.native_id)
 
 
-def make_index_entry(
-    session: Session, uid: int, stamp: bytes, originals: Sequence[tuple[int, bytes]], *, is_long: bool = False
+def make_index_entry(  # noqa: PLR0913 - a session, and how it is kept
+    session: Session,
+    uid: int,
+    stamp: bytes,
+    originals: Sequence[tuple[int, bytes]],
+    *,
+    is_long: bool = False,
+    is_large: bool = False,
 ) -> IndexEntry:
-    """Return the index entry of a session: its documents with their places in the originals, and a long timeline."""
+    """Return the index entry of a session: its documents with their places in the originals, and a long timeline.
+
+    The documents of a large session are made when they are written.
+    """
     locator = TextLocator([(number, data) for number, (_, data) in enumerate(originals)])
-    documents: list[tuple[SearchDocument, str]] = []
-    for spoken in make_documents(session):
-        documents.extend(zip(spoken.docs, locator.locate(spoken), strict=True))
+    parts = _index_parts(session, locator)
     timeline = None
     if is_long:
         from retold.sessions.slices import make_timeline
 
         timeline = make_timeline(session.timeline)
-    return IndexEntry(uid, stamp, [number for number, _ in originals], documents, locator.pages(), timeline)
+    uids = [number for number, _ in originals]
+    return IndexEntry(uid, stamp, uids, parts if is_large else list(parts), timeline)
+
+
+def _index_parts(session: Session, locator: TextLocator) -> "Iterator[IndexPart]":
+    for spoken in make_documents(session):
+        yield list(zip(spoken.docs, locator.locate(spoken), strict=True)), locator.take_pages()
+    yield (), locator.take_pages(is_end=True)
 
 
 def paths_of(readings: Iterable[Reading]) -> list[str]:

@@ -246,7 +246,8 @@ class TextLocator:
         self._found_in: list[_OriginalCursor] = []
         """Originals with a text of this message."""
         self._page = bytearray()
-        self._packed: list[bytes] = []
+        self._page_number = 0
+        self._full: list[bytes] = []
 
     def locate(self, message: MessageDocuments) -> list[str]:
         """Return the regions of the texts of each document, separated by blanks."""
@@ -258,9 +259,17 @@ class TextLocator:
         self._found_in.clear()
         return [" ".join(regions) for regions in found]
 
-    def pages(self) -> list[bytes]:
-        """Return compressed pages with the texts that are in no original."""
-        return [*self._packed, compress(bytes(self._page))] if self._page else self._packed
+    def take_pages(self, *, is_end: bool = False) -> list[bytes]:
+        """Return compressed pages with the texts that are in no original, each page once; the last one at the end."""
+        if is_end and self._page:
+            self._begin_page()
+        pages, self._full = self._full, []
+        return pages
+
+    def _begin_page(self) -> None:
+        self._full.append(compress(bytes(self._page)))
+        self._page_number += 1
+        self._page.clear()
 
     def _locate_text(self, text: str) -> str:
         raw = escape(text)
@@ -294,12 +303,11 @@ class TextLocator:
 
     def _write_on_page(self, raw: bytes) -> str:
         if self._page and len(self._page) + len(raw) > PAGE:
-            self._packed.append(compress(bytes(self._page)))
-            self._page.clear()
+            self._begin_page()
         start = len(self._page)
         self._page.extend(raw)
         self._page.extend(b"\n")  # no match may span two texts
-        return f"-{len(self._packed):x}.{start:x}.{len(raw):x}"
+        return f"-{self._page_number:x}.{start:x}.{len(raw):x}"
 
 
 def escape(text: str) -> bytes:

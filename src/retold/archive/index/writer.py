@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from itertools import chain
+from itertools import chain, count
 
 import apsw
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from retold.archive.index.tokenizer import IdentifierParts
 
     Execute = Callable[[str, Sequence[Any]], list[Any]]
+    IndexPart = tuple[Sequence[tuple[SearchDocument, str]], Sequence[bytes]]
+    """Documents with their regions, and pages that were filled with their texts."""
 
 
 _TIMELINE = """
@@ -159,22 +161,24 @@ _AUTOMERGE = 4
 
 
 class IndexEntry:
-    """A session for the index: documents with the regions of their texts, and pages with texts that are in no original."""
+    """A session for the index: documents with the regions of their texts, and pages with texts that are in no original.
 
-    __slots__ = ("docs", "is_placeholder", "originals", "pages", "stamp", "timeline", "uid")
+    Documents and pages come in parts, so that few of a large session are in memory at a time.
+    """
+
+    __slots__ = ("is_placeholder", "originals", "parts", "stamp", "timeline", "uid")
 
     def __init__(  # noqa: PLR0913 - one for each thing that is kept
         self,
         uid: int,
         stamp: bytes,
         originals: Sequence[int],
-        docs: Sequence[tuple[SearchDocument, str]],
-        pages: Sequence[bytes],
+        parts: Iterable[IndexPart] = (),
         timeline: Timeline | None = None,
         *,
         is_placeholder: bool = False,
     ) -> None:
-        self.uid, self.stamp, self.docs, self.pages, self.timeline = uid, stamp, docs, pages, timeline
+        self.uid, self.stamp, self.parts, self.timeline = uid, stamp, parts, timeline
         self.is_placeholder = is_placeholder
         """Whether its texts cannot be read: it is written only if the session is not in the index."""
         self.originals = " ".join(f"{original:x}" for original in originals)
@@ -317,24 +321,23 @@ class IndexWriter:
                 (seq, position): (number, checksum, regions)
                 for number, seq, position, checksum, regions in self._load_docs(session)
             }
-        new: list[tuple[SearchDocument, int, str]] = []
-        moved: list[tuple[str, int]] = []
-        for doc, regions in entry.docs:
-            before, checksum = known.pop((doc.seq, doc.position), None), _checksum(doc)
-            if before is None or before[1] != checksum:
-                new.append((doc, checksum, regions))
-                if before is not None:
-                    known[doc.seq, doc.position] = before
-            elif before[2] != regions:
-                moved.append((regions, before[0]))
         execute("DELETE FROM pages WHERE session = ?", (session,))
-        pages = [(session, position, page) for position, page in enumerate(entry.pages)]
-        self._execute_many("INSERT INTO pages VALUES (?, ?, ?)", pages)
+        write_timeline(execute, session, entry.timeline)
+        moved: list[tuple[str, int]] = []
+        positions = count()
+        for docs, pages in entry.parts:
+            for doc, regions in docs:
+                before, checksum = known.pop((doc.seq, doc.position), None), _checksum(doc)
+                if before is None or before[1] != checksum:
+                    self._enqueue(session, doc, checksum, regions)
+                    if before is not None:
+                        known[doc.seq, doc.position] = before
+                elif before[2] != regions:
+                    moved.append((regions, before[0]))
+            for page in pages:
+                execute("INSERT INTO pages VALUES (?, ?, ?)", (session, next(positions), page))
         self._execute_many("UPDATE docs SET regions = ? WHERE id = ?", moved)
         self._remove_docs([number for number, *_ in known.values()])
-        write_timeline(execute, session, entry.timeline)
-        for doc, checksum, regions in new:
-            self._enqueue(session, doc, checksum, regions)
 
     def _entry_id(self, uid: int) -> int | None:
         found: int | None = self._value("SELECT id FROM entries WHERE uid = ?", (uid,))
