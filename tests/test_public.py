@@ -5,6 +5,7 @@ import importlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -121,6 +122,14 @@ def test_a_report_is_told_without_what_reading_and_prices_take(
     assert "retold.archive.queries.reports" in imported
     assert not {name for name in ours(imported) if name.startswith("retold.agents.")}
     assert imported & {*COUNTED, "genai_prices", "pydantic"} <= {"argparse"}
+
+
+def test_a_sync_of_little_imports_nothing_for_processes(tmp_path: Path) -> None:
+    made = GeminiHome(tmp_path / "ann")
+    made.json("almanac", 1, 1, [user("u1", 1, "How high is the tide?"), gemini("g1", 2, "Two feet.")])
+    imported = command("sync", HOME=str(made.folder), RETOLD_HOME=str(tmp_path / "retold"))
+    assert "retold.synchronization.run" in imported
+    assert not imported & {"multiprocessing", "pickle", "retold.synchronization.worker_pool"}
 
 
 @pytest.mark.parametrize("name", ["sync", "list", "stats"])

@@ -73,7 +73,6 @@ from retold.synchronization.update import SyncOptions
 from retold.synchronization.workers import (
     RunnerFactory,
     TimedJob,
-    WorkerPool,
     pool_size,
     run_inline,
     shard_for,
@@ -331,6 +330,8 @@ class _Sync:
         if not count or not can_start():
             self._write_updates(run_inline(timed, factory(self._store), self._index.shards), size)
             return
+        from retold.synchronization.worker_pool import WorkerPool  # multiprocessing takes 10 ms to import
+
         shards = self._shards_of(jobs) if count > 1 else {}
         self._index.close()
         pool = WorkerPool(shards, self._options.folder, factory, count)
