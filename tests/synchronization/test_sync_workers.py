@@ -6,6 +6,10 @@ from typing import NamedTuple
 
 import pytest
 
+from retold.archive.index.writer import IndexEntry
+from retold.archive.queries.lookups import load_stamps
+from retold.archive.store import Store
+from retold.synchronization.run import IndexFiles
 from support.conversation_files import FORMS, dice, turns
 from support.mixed_home import fill, talk
 from support.person import Person, archive_contents, table_differences
@@ -66,3 +70,21 @@ def test_two_workers_tell_each_session_once(arena: Arena, tmp_path: Path) -> Non
     alone.sync()
     earlier = {row[0] for row in told} - {row[0] for row in archive_contents(alone.archive)["index"]}
     assert not earlier
+
+
+def test_a_session_that_both_files_of_the_index_have_stays_in_one(tmp_path: Path) -> None:
+    """A worker that dies may have written its sessions already, and another writes them again."""
+    person = Person(tmp_path / "ann")
+    for number, form in enumerate(FORMS.values()):
+        form.write(person.folder, number, turns("tide"))
+    person.sync()
+    with Store(str(person.archive)) as record:
+        stamps, index = load_stamps(record), IndexFiles(record)
+        for shard in index.shards:
+            shard.begin()
+            for uid, stamp in stamps.items():
+                shard.put(IndexEntry(uid, stamp, (), (), (), is_placeholder=True))
+            shard.commit()
+        assert index.remove_stale(stamps) == stamps.keys()
+        assert sorted(uid for shard in index.shards for uid in shard.stamps()) == sorted(stamps)
+        index.close()
