@@ -83,7 +83,7 @@ def test_a_session_that_both_files_of_the_index_have_stays_in_one(tmp_path: Path
         for shard in index.shards:
             shard.begin()
             for uid, stamp in stamps.items():
-                shard.put(IndexEntry(uid, stamp, (), (), (), is_placeholder=True))
+                shard.put(IndexEntry(uid, stamp, (), is_placeholder=True))
             shard.commit()
         assert index.remove_stale(stamps) == stamps.keys()
         assert sorted(uid for shard in index.shards for uid in shard.stamps()) == sorted(stamps)
