@@ -92,6 +92,12 @@ def test_duckdb_polars_and_pandas_read_the_same_types(lake: Path) -> None:
         assert (row["summary"] is None) == (one["summary"] is None) == pd.isna(two["summary"])
 
 
+def test_an_export_imports_arrow_without_pandas_and_numpy(ann: Person, tmp_path: Path) -> None:
+    code = "import atexit; atexit.register(lambda: print({'numpy', 'pandas', 'pyarrow'} & set(sys.modules)))"
+    arguments = ("--all", "--format", "parquet", "-o", str(tmp_path / "lake"))
+    assert ann.spawn("export", *arguments, code=code).out == "{'pyarrow'}\n"
+
+
 def test_large_numbers_and_moments_are_exact(tmp_path: Path) -> None:
     home = GeminiHome(tmp_path / "bob")
     told = gemini("g1", 2, "So many.")
