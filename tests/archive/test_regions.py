@@ -40,7 +40,7 @@ def test_a_text_in_json_within_json_is_found() -> None:
     raw = data[int(start, 16) :][: int(size, 16)].decode()
     once = json.loads(f'"{raw}"')
     assert (json.loads(f'"{once}"'), nesting) == (words, "2")
-    assert finder.pages() == []
+    assert finder.take_pages(is_end=True) == []
 
 
 def test_texts_that_are_nowhere_hide_no_others() -> None:
