@@ -27,7 +27,7 @@ RUN_SECONDS = 180
 ORACLE_SECONDS = 120
 _NEEDED = ("bash", "node", "npm")
 _FIRST_WAIT = re.compile(r"^WAIT \d+$", re.MULTILINE)
-_UNTIL_READY = "EXPECT 60 Type your message\nWAIT 1"
+_UNTIL_READY = "EXPECT 60 Type your message\nWAIT 3"
 """The steps in place of a script's first wait, which is too short for a busy machine."""
 
 Record = dict[str, Any]
