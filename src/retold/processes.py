@@ -34,8 +34,11 @@ def can_fork() -> bool:
 
 def can_start() -> bool:
     """Return whether this process may start others: a worker of a `multiprocessing` pool may not."""
-    module = sys.modules.get("multiprocessing.process")
-    return module is None or not module.current_process().daemon
+    if "multiprocessing.process" not in sys.modules:
+        return True
+    from multiprocessing.process import current_process  # another thread may just be importing it
+
+    return not current_process().daemon
 
 
 def fork(run: Callable[[], object]) -> int:

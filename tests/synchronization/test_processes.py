@@ -30,6 +30,28 @@ def run(self, job):
 JobRunner.run = run
 """
 """Two workers that say who they are and then are busy for as long as the test takes."""
+SLOW_IMPORT = """
+import sys, threading, time
+from importlib.machinery import PathFinder, SourceFileLoader
+from retold.processes import can_start
+began = threading.Event()
+class SlowLoader(SourceFileLoader):
+    def exec_module(self, module):
+        began.set()
+        time.sleep(0.2)
+        super().exec_module(module)
+class SlowFinder:
+    def find_spec(name, path=None, target=None):
+        spec = PathFinder.find_spec(name, path) if name == "multiprocessing.process" else None
+        if spec is not None:
+            spec.loader = SlowLoader(name, spec.origin)
+        return spec
+sys.meta_path.insert(0, SlowFinder)
+threading.Thread(target=__import__, args=("multiprocessing.process",)).start()
+assert began.wait(10)
+print(can_start())
+"""
+"""A thread that is importing multiprocessing while another asks whether it may start processes."""
 SCRIPT = """
 import sys
 import retold.synchronization.run, retold.processes
@@ -215,6 +237,13 @@ def test_a_sync_in_a_thread_leaves_the_main_module_to_the_other_threads(
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "True set()\n8\n8\n", "")
+
+
+def test_threads_that_sync_at_once_import_multiprocessing_together() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SLOW_IMPORT], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
 
 
 def test_a_forked_process_does_not_hold_the_lock(tmp_path: Path) -> None:
