@@ -80,7 +80,7 @@ clean:
 	find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/retold.stamp: pyproject.toml
-	@sh scripts/install.sh "$(PYTHON)" "."
+	@sh scripts/install.sh "$(PYTHON)" ".[all]"
 	@touch $@
 
 .venv/dev.stamp: pyproject.toml

@@ -201,7 +201,7 @@ flag and its region: 🏴[gbsct].
 | 1 | nothing was found, or at least one FILE is missing or no transcript; the others were read; `doctor`: something is at risk |
 | 2 | the command line makes no sense, or SESSION may mean several |
 | 3 | retold itself failed; the message names a log |
-| 4 | the operating system refused something, such as a write, or the archive is damaged |
+| 4 | the operating system refused something, such as a write, the archive is damaged, or a package is missing |
 | 130 | Ctrl-C |
 
 | variable | names |

@@ -1,5 +1,5 @@
 #!/bin/sh
-# install.sh PYTHON WHAT: create .venv with PYTHON if needed, and install WHAT (".", ".[dev]") into it.
+# install.sh PYTHON WHAT: create .venv with PYTHON if needed, and install WHAT (".[all]", ".[dev]") into it.
 set -eu
 python=$1
 what=$2

@@ -1,6 +1,7 @@
 """Prices: from the library or the user's own file, kept with the ledger, and applied anew when they change."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -134,9 +135,24 @@ def test_a_version_that_is_known_is_not_imported(ann: Person) -> None:
     assert [picos for _, picos in ledger(ann)][:2] == [PRICE, PRICE]
 
 
+def test_without_the_library_its_copy_has_the_prices_until_it_is_installed(
+    ann: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as without:
+        without.setattr(fingerprints, "_PRICE_PACKAGE", "no_such_package")
+        without.setitem(sys.modules, "genai_prices", None)
+        ann.sync()
+    assert ledger(ann) == [("gemini-2.5-pro", PRICE), ("gemini-2.5-pro", PRICE), ("house-7b", None)]
+    source, date = facts(ann)
+    assert source == f"genai-prices {fingerprints.known_version()} (copy)"
+    ann.sync()
+    assert facts(ann) == (price_source(str(ann.archive)), date) != (source, date)
+
+
 def test_what_is_known_is_what_the_library_says() -> None:
     version = fingerprints.library_version()
-    told = json.loads(Path(prices.KNOWN_RATES_FILE).read_text(encoding="utf-8"))
+    assert version == fingerprints.known_version()
+    told = json.loads(Path(fingerprints.KNOWN_RATES_FILE).read_text(encoding="utf-8"))
     assert told["version"] == version
     assert prices.known_date(version) == prices_module.library_date()
     assert prices.known_date("0.0.1") is None

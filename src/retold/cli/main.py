@@ -164,6 +164,12 @@ def _report_error(error: Exception, console: Console) -> int:
     if isinstance(error, OSError | RetoldError):
         console.notice(f"retold: {error}")
         return EXIT_MACHINE
+    if isinstance(error, ImportError):
+        from retold.extras import explain_missing
+
+        if (explained := explain_missing(error)) is not None:
+            console.notice(f"retold: {explained}")
+            return EXIT_MACHINE
     from retold.archive.examination import find_damage
     from retold.config import retold_home
 

@@ -14,6 +14,7 @@ from retold.agents import NAMES
 from retold.agents.registry import AGENTS
 from retold.archive.queries.lookups import load_cluster_keys, load_stamped_keys
 from retold.archive.store import Store
+from retold.extras import explain_missing
 from retold.model.events import AnyStep, AssistantText, SessionEnd, ToolResult, ToolUse, steps_with_messages
 from retold.model.session import Context, Message, Session
 from retold.sessions.load import load_session
@@ -315,7 +316,7 @@ def change_events(options: SyncOptions, on_blind: Callable[[str], None]) -> Iter
             OSError,
             RuntimeError,
         ) as error:  # too many folders, or no support on this system
-            on_blind(str(error))
+            on_blind((isinstance(error, ImportError) and explain_missing(error)) or str(error))
             break
     while True:
         time.sleep(OFTEN)

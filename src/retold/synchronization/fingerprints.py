@@ -34,6 +34,8 @@ _SPACES = 3
 OWN_PRICES = "prices.toml"
 """The file of the user's own prices, in the folder of the archive."""
 _PRICE_PACKAGE = "genai_prices"
+KNOWN_RATES_FILE = os.path.join(os.path.dirname(__file__), "known_rates.json")
+"""The rates of one version of the library: it need not be imported for most models, and is not needed at all."""
 
 
 def env_fingerprint(env: Mapping[str, str | None], name: str) -> str | bytes | None:
@@ -192,7 +194,8 @@ def load_coverage(
 
 def price_source(folder: str) -> str:
     """Return the source of prices: the version of the library, and a digest of the user's own prices if there are any."""
-    library = f"genai-prices {library_version()}"
+    installed = library_version()
+    library = f"genai-prices {installed or f'{known_version()} (copy)'}"
     try:
         with open(os.path.join(folder, OWN_PRICES), "rb") as file:
             return f"{OWN_PRICES} ({digest(file.read()).hex()[:8]}) and {library}"
@@ -200,8 +203,14 @@ def price_source(folder: str) -> str:
         return library
 
 
-def library_version() -> str:
-    """Return the version of the price library. `importlib.metadata` would take as long as four starts of Python."""
+def known_version() -> str:
+    """Return the version of the library whose prices are in the price file; it stands at its beginning."""
+    with open(KNOWN_RATES_FILE, encoding="utf-8") as file:
+        return file.read(len('{"version": "') + 32).split('"')[3]
+
+
+def library_version() -> str | None:
+    """Return the version of the price library; None without it. `importlib.metadata` would take four starts of Python."""
     from importlib.machinery import PathFinder
 
     found = PathFinder.find_spec(_PRICE_PACKAGE)
@@ -210,5 +219,5 @@ def library_version() -> str:
     names = os.listdir(site) if site else []
     return next(
         (name[len(begin) : -len(end)] for name in names if name.startswith(begin) and name.endswith(end)),
-        "?",
+        None,
     )

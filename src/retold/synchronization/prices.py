@@ -11,7 +11,13 @@ from functools import cache
 from retold.archive.database import RetoldError
 from retold.archive.ledger import PRICED_BY, PRICED_ON, delete_rates, load_rates, write_rates
 from retold.model.rates import KINDS, Rates, decode_rates, encode_rates
-from retold.synchronization.fingerprints import OWN_PRICES, library_version, price_source
+from retold.synchronization.fingerprints import (
+    KNOWN_RATES_FILE,
+    OWN_PRICES,
+    known_version,
+    library_version,
+    price_source,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +31,6 @@ if TYPE_CHECKING:
     from retold.model.rates import Figures
 
 
-KNOWN_RATES_FILE = os.path.join(os.path.dirname(__file__), "known_rates.json")
-"""The rates of one version of the library, so that it need not be imported for most models."""
 _REQUIRED = ("input", "output")
 _DECIMALS = 6
 _DATE_LENGTH = len("20250929")
@@ -161,7 +165,8 @@ class PriceList:
 
     def __init__(self, folder: str | None) -> None:
         """Take the folder of the user's file; None if only the library counts."""
-        self._own, self._version = None if folder is None else read_own_prices(folder), library_version()
+        self._own = None if folder is None else read_own_prices(folder)
+        self._version = library_version() or known_version()
         self._known: dict[str, Rates | None] = {}
 
     def rates(self, model: str) -> Rates | None:

@@ -41,6 +41,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Connect or disconnect an agent; 1 if it is not installed or nobody agreed."""
+    from retold.extras import require
     from retold.maintenance.connect import find_agent_homes, plan_connection, plan_disconnection
     from retold.maintenance.invocation import make_tool_server
     from retold.maintenance.timers.machine import Machine
@@ -57,6 +58,7 @@ def run(options: Namespace, console: Console) -> int:
             f"retold: {options.agent} is not installed: it has no folder of its own here yet; run it once"
         )
         return 1
+    require("mcp")
     started = make_tool_server(os.environ, options.scope, __version__)
     work = plan_connection(options.agent, machine, started)
     code = _apply(work, machine, options, console)
