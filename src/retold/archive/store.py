@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
-import zlib
-from _thread import get_ident
-from collections.abc import Iterator
-from functools import cache
+import sys
+from _thread import allocate_lock, get_ident
 
 import apsw
 
@@ -25,8 +22,8 @@ from retold.archive.schema import MARK, STEPS
 
 TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from types import TracebackType
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import ModuleType, TracebackType
     from typing import Any, Self
 
     from zstandard import ZstdCompressor, ZstdDecompressor
@@ -71,33 +68,61 @@ def sample_checksum(size: int, read: Callable[[int, int], bytes]) -> bytes:
     return digest(b"".join(read(offset, min(_SAMPLE, size - offset)) for offset in offsets))
 
 
+_COMPRESSORS: dict[tuple[int, int], ZstdCompressor] = {}
+_DECOMPRESSORS: dict[int, ZstdDecompressor] = {}
+"""By thread, because threads must not share one."""
+
+
 def compress(data: bytes, level: int = LEVEL) -> bytes:
     """Return data compressed with zstd, with a checksum."""
-    return _compressor(get_ident(), level).compress(data)
+    key = get_ident(), level
+    if key not in _COMPRESSORS:
+        _COMPRESSORS[key] = _zstandard().ZstdCompressor(level=level, write_checksum=True)
+    return _COMPRESSORS[key].compress(data)
 
 
 def decompress(packed: bytes) -> bytes:
     """Return what was compressed; raises DamagedError, also if the checksum in the data differs."""
-    import zstandard  # 15 ms, and a list needs no originals
-
+    thread = get_ident()
+    if thread not in _DECOMPRESSORS:
+        _DECOMPRESSORS[thread] = _zstandard().ZstdDecompressor()
     try:
-        return _decompressor(get_ident()).decompress(packed)
-    except zstandard.ZstdError as error:
+        return _DECOMPRESSORS[thread].decompress(packed)
+    except _zstandard().ZstdError as error:
         raise _chunk_error(error) from error
 
 
-@cache
-def _compressor(thread: int, level: int) -> ZstdCompressor:  # noqa: ARG001 - threads must not share one
+_LOADING = allocate_lock()
+
+
+def _zstandard() -> Any:
+    """Return zstandard, or only its extension module, because the package imports `typing` and `platform`: half a start of Python."""
+    name = "zstandard.backend_c"
+    with _LOADING:
+        if "zstandard" not in sys.modules and "PYTHON_ZSTANDARD_IMPORT_POLICY" not in os.environ:
+            try:
+                return sys.modules.get(name) or _load_extension(name)
+            except (ImportError, AttributeError):  # another Python, or another build of zstandard
+                sys.modules.pop(name, None)
     import zstandard
 
-    return zstandard.ZstdCompressor(level=level, write_checksum=True)
+    return zstandard
 
 
-@cache
-def _decompressor(thread: int) -> ZstdDecompressor:  # noqa: ARG001 - the same
-    import zstandard
+def _load_extension(name: str) -> ModuleType:
+    """Return a module of a package that is not imported; raises ImportError or AttributeError if that is impossible."""
+    package = _find_spec(name.partition(".")[0], None)
+    spec = _find_spec(name, package.submodule_search_locations)
+    module: ModuleType = spec.loader.create_module(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
-    return zstandard.ZstdDecompressor()
+
+def _find_spec(name: str, path: Sequence[str] | None) -> Any:
+    """Return the specification of a module, or None; `importlib` can do this, and takes half a millisecond to import."""
+    found = (finder.find_spec(name, path) for finder in sys.meta_path)
+    return next((spec for spec in found if spec is not None), None)
 
 
 class Packer:
@@ -373,11 +398,15 @@ class DurableCommits:
 
 def pack_summary(summary: str) -> bytes:
     """Return the JSON form of a session, compressed: with zlib, which every Python has."""
+    import zlib
+
     return zlib.compress(summary.encode("utf-8", "replace"), 6)
 
 
 def unpack_summary(packed: bytes) -> str:
     """Return the JSON form of a session; raises DamagedError."""
+    import zlib
+
     try:
         return zlib.decompress(packed).decode()
     except (zlib.error, UnicodeDecodeError, TypeError) as error:
@@ -465,7 +494,7 @@ def as_path(stored: str | bytes) -> str:
     return os.fsdecode(stored) if isinstance(stored, bytes) else stored
 
 
-_CANDIDATE = re.compile(rb"[,/7Qx]")
+_CANDIDATE = rb"[,/7Qx]"
 """A chunk may end after one of these bytes. Text, JSON and base64 have one about every 25 bytes."""
 _WINDOW = 32
 _MASK = 0x7FF
@@ -475,10 +504,13 @@ _SMALLEST = 1 << 14
 
 def cut_by_content(data: bytes, largest: int) -> Iterator[bytes]:
     """Yield parts of 16 KB to `largest`, about 64 KB on average; an edit changes the one or two parts around it."""
-    start = 0
+    import re
+    import zlib
+
+    pattern, start = re.compile(_CANDIDATE), 0
     while start < len(data):
         limit = min(start + largest, len(data))
-        candidates = (found.end() for found in _CANDIDATE.finditer(data, start + _SMALLEST, limit))
+        candidates = (found.end() for found in pattern.finditer(data, start + _SMALLEST, limit))
         end = next((end for end in candidates if not zlib.crc32(data[end - _WINDOW : end]) & _MASK), limit)
         yield data[start:end]
         start = end

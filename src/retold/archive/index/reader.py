@@ -254,8 +254,6 @@ class IndexFile:
 
     def read_text(self, entry: int, region: str) -> str | None:
         """Return the text in a region; None if it is no longer there."""
-        import json
-
         where, first, length, *nesting = region.split(".")
         start, size = int(first, 16), int(length, 16)
         if where.startswith("-"):
@@ -266,12 +264,10 @@ class IndexFile:
             original = self._original_ids[entry][int(where, 16)]
             raw = self._originals.read(original, start, size) if original >= 0 else b""
         try:
-            text = json.loads(b'"%s"' % raw)
-            if nesting:  # it is escaped twice
-                text = json.loads(f'"{text}"')
+            text = _decode_string(raw.decode("utf-8", "surrogatepass"))
+            return _decode_string(text) if nesting else text  # escaped twice
         except ValueError:  # the original has been rewritten
             return None
-        return text if isinstance(text, str) else None
 
     def _load_original_ids(self, entry: int) -> list[int]:
         """Return the ids of the originals that a session's regions refer to; -1 for one that is gone."""
@@ -286,6 +282,20 @@ class IndexFile:
             packed = next(self.rows(sql, (entry, position)), (b"",))[0]
             self._last_page = (entry, position, decompress(bytes(packed)) if packed else b"")
         return self._last_page[2]
+
+
+def _decode_string(inner: str) -> str:
+    """Return the string of which this is the JSON form without quotes; raises ValueError. `json` would take a millisecond to import."""
+    try:
+        from _json import scanstring
+    except ImportError:  # another Python
+        import json
+
+        return str(json.loads(f'"{inner}"'))
+    text, end = scanstring(f'{inner}"', 0)
+    if end <= len(inner):
+        raise ValueError(inner)
+    return str(text)
 
 
 class Index:
