@@ -11,7 +11,6 @@ import pytest
 
 from retold.agents.gemini.messages import _is_wrapped
 from retold.archive.foreign import _names_of
-from retold.archive.index.tokenizer import _dense_run
 from retold.config import _with_home
 from retold.redaction.placeholders import Placeholders, _mentions
 from retold.redaction.rules import compile_words
@@ -34,7 +33,6 @@ CHAINED = frozenset(
         "retold.maintenance.json_edit._STRING",
         "retold.maintenance.json_edit._COMMENTS_ON_LINE",
         "retold.maintenance.toml_edit._KEY",
-        "retold.search.results._NEXT_WORD",
     )
 )
 """Patterns of tokenizers: each match begins where the last one ended, and the first failure ends the loop."""
@@ -42,12 +40,12 @@ CHAINED = frozenset(
 BUILT: dict[BuiltPattern, Callable[[], object] | None] = {
     BuiltPattern("retold.agents.gemini.messages", "_is_wrapped"): lambda: _is_wrapped("a b", "<x> a b </x>"),
     BuiltPattern("retold.archive.foreign", "_names_of"): lambda: _names_of(1, "SELECT name FROM names"),
-    BuiltPattern("retold.archive.index.tokenizer", "_dense_run"): _dense_run.__wrapped__,
+    BuiltPattern("retold.archive.index.tokenizer", "compile"): None,  # of constants that are collected
     BuiltPattern("retold.config", "_with_home"): lambda: _with_home("[homes]\n", "x", "/y"),
     BuiltPattern("retold.synchronization.import_offers", "label_of_path"): lambda: label_of_path("/x/y"),
     BuiltPattern("retold.synchronization.import_offers", "localize_path"): lambda: localize_path("/x/y", "z"),
     BuiltPattern("retold.search.quick_find", "_typo_pattern"): lambda: _typo_pattern.__wrapped__("migration"),
-    BuiltPattern("retold.search.results", "_occurrences"): lambda: list(
+    BuiltPattern("retold.search.results", "_phrase_finder"): lambda: list(
         _occurrences(Term("phrase", "plain words", 0), _SearchText("re\u0301sume\u0301"))
     ),
     BuiltPattern("retold.search.text_scan", "_letters"): lambda: _letters("a.b"),

@@ -1,7 +1,9 @@
 """The front door: what `retold` offers, and how little it costs to open it."""
 
 import ast
+import contextlib
 import importlib
+import io
 import os
 import subprocess
 import sys
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import retold
-from retold.cli.main import COMMANDS
+from retold.cli.main import COMMANDS, PLAIN, _parse_plain, _parse_with_argparse
 from support.gemini_home import GeminiHome, gemini, user
 from support.synced_archive import sync_archive
 
@@ -132,9 +134,58 @@ def test_a_sync_of_little_imports_nothing_for_processes(tmp_path: Path) -> None:
     assert not imported & {"multiprocessing", "pickle", "retold.synchronization.worker_pool"}
 
 
-@pytest.mark.parametrize("name", ["sync", "list", "stats"])
-def test_where_no_option_is_typed_nothing_is_parsed(archived: dict[str, str], name: str) -> None:
-    assert "argparse" not in command(name, **archived)
+@pytest.mark.parametrize(
+    "arguments",
+    [("sync",), ("list",), ("stats",), ("search", "tide"), ("sql", "SELECT count(*) FROM sessions")],
+    ids=lambda arguments: arguments[0],
+)
+def test_words_alone_are_read_without_a_pattern_or_a_parser(
+    archived: dict[str, str], arguments: tuple[str, ...]
+) -> None:
+    patterns = {"enum", "functools", "json", "re", "warnings", "zstandard"}
+    imported = command(*arguments, **archived)
+    assert not imported & {*COUNTED, *(patterns if arguments[0] != "sync" else ())}
+    assert "zstandard.backend_c" in imported or arguments[0] != "search"
+
+
+PARSED = [
+    (),
+    ("tide",),
+    ("how", "high"),
+    ("--json", "tide"),
+    ("how", "high", "--json"),
+    ("--", "-tide"),
+    ("--json", "--", "--json", "-x"),
+    ("",),
+    ("how -high",),
+]
+"""Arguments behind the name of a command; argparse refuses some of them, for some commands."""
+LEFT_TO_ARGPARSE = [
+    ("--js", "tide"), ("how", "--json", "high"), ("-n", "2", "tide"), ("tide", "-n2"), ("--", "a", "--", "b"), ("--help",), ("-5",), ("-",),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("typed", PARSED, ids=repr)
+def test_plain_words_mean_the_same_to_argparse(name: str, typed: tuple[str, ...]) -> None:
+    found = _parse_plain(name, typed)
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            expected = vars(_parse_with_argparse(name, typed)[1])
+    except SystemExit:
+        assert found is None
+        return
+    assert found is not None
+    for option, value in expected.items():
+        # A blank keeps argparse from taking an excluded word for an option.
+        meant = [word.removeprefix(" ") for word in value] if isinstance(value, list) else value
+        assert (getattr(found, option) or None) == (meant or None), option
+
+
+@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("typed", LEFT_TO_ARGPARSE, ids=repr)
+def test_other_arguments_are_left_to_argparse(name: str, typed: tuple[str, ...]) -> None:
+    assert _parse_plain(name, typed) is None
 
 
 @pytest.mark.parametrize("name", COMMANDS)

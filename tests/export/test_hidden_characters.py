@@ -3,10 +3,11 @@
 import io
 import json
 import re
+import sys
 
 import pytest
 
-from retold.cli.console import Console
+from retold.cli.console import Console, escape_for_terminal
 from retold.export.html.blocks import show_control_chars
 from retold.export.text.formatting import escape_control_chars
 from retold.export.text.formatting import escape_formula as harmless_cell
@@ -55,6 +56,13 @@ def test_it_is_shown_as_a_sign_by_every_writer(character: str) -> None:
     written = out.getvalue() + err.getvalue() + escape_line(text) + make_text([("plain", text)]).plain
     assert character not in written
     assert len(re.findall("a[\ufffd\u2400-\u2421]b", written)) == 9
+
+
+def test_whatever_the_terminal_gets_unchanged_needs_no_sign() -> None:
+    for code in range(sys.maxunicode + 1):
+        text = f"{chr(code)} {chr(code)}"
+        expected = escape_control_chars(text)
+        assert (escape_for_terminal(text) == expected) or 0xD800 <= code < 0xE000, hex(code)
 
 
 @pytest.mark.parametrize("character", [*HIDDEN.values(), "\U000e0fff", "\xad"])

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 import retold
+from retold.archive.index.tokenizer import LazyPattern
 from support.pattern_steps import Mode
 
 _CALLS = frozenset(("compile", "match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer"))
@@ -120,6 +121,8 @@ def _held(module: ModuleType) -> Iterator[tuple[str, re.Pattern[Any]]]:
 def _inside(value: Any, depth: int) -> Iterator[re.Pattern[Any]]:
     if isinstance(value, re.Pattern):
         yield value
+    elif isinstance(value, LazyPattern):
+        yield value.compile()
     elif depth and isinstance(value, dict):
         for held in (*value.keys(), *value.values()):
             yield from _inside(held, depth - 1)

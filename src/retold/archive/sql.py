@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 
 import apsw
@@ -322,9 +321,16 @@ def install_guard(connection: apsw.Connection, guard: SqlGuard) -> None:
 
 PROGRESS_STEPS = 20_000
 """Steps of SQLite's machine between two looks at the clock: about a millisecond."""
-_BLANK = re.compile(r"(?>[\s;]+|--[^\n]*|/\*.*?(?:\*/|\Z))*+", re.DOTALL)
+_BLANK = r"(?s)(?>[\s;]+|--[^\n]*|/\*.*?(?:\*/|\Z))*+"
 """Blanks and comments after a statement; the expression never backtracks."""
 _MEGABYTE = 1_000_000
+
+
+def _is_blank(text: str) -> bool:
+    """Return whether a text consists of blanks and comments."""
+    import re
+
+    return re.fullmatch(_BLANK, text) is not None
 
 
 class QueryError(Exception):
@@ -411,7 +417,7 @@ class QueryResult:
         if self.names:  # trailing blanks count as a statement too
             return True
         rest = self._query[len(statement) :]
-        if _BLANK.fullmatch(rest) is None:
+        if rest and not _is_blank(rest):
             raise QueryError(f"one statement at a time: this begins another: {' '.join(rest[:40].split())}")
         self.names = [name for name, *_ in cursor.get_description()]
         self._connection.limit(apsw.SQLITE_LIMIT_LENGTH, longest_value(len(self.names)))
@@ -474,6 +480,8 @@ class QueryResult:
         if "too many columns" in message:
             return f": a row has at most {MOST_COLUMNS}"
         if "no such column" in message:
+            import re
+
             words = set(re.findall(r"\w+", self._query.lower()))
             return "".join(
                 f"; {view} has {', '.join(column.name for column in view_columns(view))}"

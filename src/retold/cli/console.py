@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 
 TYPE_CHECKING = False
@@ -23,21 +22,34 @@ ANSI_CODES = {
     "match": "1;33",
     "bar": "36",
 }
-_NOT_PLAIN = re.compile("[^\t\n\x20-\x7e]")
 
 
 def escape_for_terminal(text: str) -> str:
     """Return text with every hidden or control character as a visible sign: a transcript must not control a terminal."""
-    if _NOT_PLAIN.search(text) is None:
+    if _is_plain(text):
         return text
     from retold.export.text.formatting import escape_control_chars
 
     return escape_control_chars(text)
 
 
+_PLAIN_ASCII = bytes((9, 10, *range(32, 127)))
+_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0").union(
+    map(chr, range(0xFE00, 0xFE10))
+)
+"""Characters that are escaped although Python takes them for printable; besides them, all from U+E0000 on."""
+
+
+def _is_plain(text: str) -> bool:
+    """Return whether a text has nothing to escape, without importing `re` as the functions that escape it do."""
+    rest = text.encode("utf-8", "surrogatepass").translate(None, _PLAIN_ASCII)
+    characters = set(rest.decode("utf-8", "surrogatepass"))
+    return all([one.isprintable() and one < "\U000e0000" and one not in _INVISIBLE for one in characters])
+
+
 def _escape_json(line: str) -> str:
     """Return JSON with every hidden or control character escaped."""
-    if _NOT_PLAIN.search(line) is None:
+    if _is_plain(line):
         return line
     from retold.export.text.formatting import escape_json
 

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, HelpFormatter, Namespace
     from collections.abc import Sequence
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
     from retold.cli.console import Console
 
@@ -46,13 +46,17 @@ COMMANDS = {
 }
 DEFAULT = "default"
 """The command that runs for `retold` alone."""
-OPTIONLESS = ("list", "stats", "sync")
-"""Commands that are mostly typed without options; then argparse is not imported."""
+PLAIN = {"list": (0, 0), "search": (1, 100), "sql": (0, 1), "stats": (0, 0), "sync": (0, 0)}
+"""Commands that are mostly typed with `--json` as their only option, and how many words follow, at least and at most.
+
+These are parsed without argparse, whose import takes half as long as a list.
+"""
 EXIT_BUG, EXIT_MACHINE, EXIT_INTERRUPTED = 3, 4, 130
 
 
 def command() -> int:
     """Run the command of this process; the entry point of the package."""
+    gc.set_threshold(50_000)  # collecting garbage while modules are imported takes a millisecond
     code = main()
     gc.freeze()  # without this the last garbage collection takes 4 ms
     return code
@@ -75,32 +79,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _run(name, options, Console(os.environ))
 
 
-class NoOptions:
-    """The options of a command that was typed without options: each is None."""
+class PlainOptions:
+    """The options of a command that was typed without options other than `--json`: all others are None."""
+
+    def __init__(self, query: Sequence[str] | str | None, *, json: bool) -> None:
+        self.query, self.json = query, json
 
     def __getattr__(self, name: str) -> None:
         return None
 
 
-def _parse(given: Sequence[str]) -> tuple[str, Namespace | NoOptions]:
-    """Return the command and its options; only the parser of this command is made."""
-    from importlib import import_module
+def _parse_plain(name: str, typed: Sequence[str]) -> PlainOptions | None:
+    """Return the options of a plain command; None for one that argparse must parse, or refuse."""
+    words, least, most = list(typed), *PLAIN.get(name, (1, 0))
+    has_json = words[:1] == ["--json"] or (words[-1:] == ["--json"] and "--" not in words)
+    if has_json:
+        words.remove("--json")
+    if words[:1] == ["--"]:
+        words.pop(0)
+        is_plain = "--" not in words
+    else:
+        is_plain = not any([word.startswith("-") for word in words])
+    if not is_plain or not least <= len(words) <= most:
+        return None
+    return PlainOptions(words if most > 1 else next(iter(words), None), json=has_json)
 
-    if len(given) == 1 and given[0] in OPTIONLESS:
-        return given[0], NoOptions()
+
+def _parse(given: Sequence[str]) -> tuple[str, Namespace | PlainOptions]:
+    name, *typed = given
+    plain = _parse_plain(name, typed)
+    return _parse_with_argparse(name, typed) if plain is None else (name, plain)
+
+
+def _parse_with_argparse(name: str, typed: Sequence[str]) -> tuple[str, Namespace]:
+    """Return the command and its options; only the parser of this command is made."""
     import argparse
 
     # Python has no translations of these messages, and looking for them takes as long as parsing.
     argparse._ = lambda text: text  # type: ignore[attr-defined]
-    name = given[0]
     if name not in COMMANDS:
-        options = _main_parser().parse_args(given)
+        options = _main_parser().parse_args([name, *typed])
         return options.command, options
     description = COMMANDS[name]
     parser = _new_parser(f"retold {name}", f"{description[0].upper()}{description[1:]}.")
-    command = import_module(f"retold.cli.commands.{name}")
+    command = _import_command(name)
     command.add_arguments(parser)
-    typed = list(given[1:])
     if hasattr(command, "escape_dashes"):
         typed = command.escape_dashes(typed)
     return name, parser.parse_args(typed)
@@ -142,11 +165,16 @@ def _formatter(prog: str) -> HelpFormatter:
     return HelpFormatter(prog, width=terminal_columns(os.environ, sys.stdout) - 2)
 
 
-def _run(name: str, options: object, console: Console) -> int:
-    from importlib import import_module
+def _import_command(name: str) -> Any:
+    """Return the module of a command; `importlib` would import `warnings`, too."""
+    module = f"retold.cli.commands.{name}"
+    __import__(module)
+    return sys.modules[module]
 
+
+def _run(name: str, options: object, console: Console) -> int:
     try:
-        code: int = import_module(f"retold.cli.commands.{name}").run(options, console)
+        code: int = _import_command(name).run(options, console)
     except KeyboardInterrupt:
         code = EXIT_INTERRUPTED
     except BrokenPipeError:

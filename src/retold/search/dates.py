@@ -3,10 +3,9 @@
 All commands and pages use these functions, so that they agree on the meaning of "today".
 """
 
-import re
 from datetime import UTC, date, datetime, time, timedelta
 
-_AGO = re.compile(r"(\d{1,5})([hdwmy])", re.ASCII)
+_AGO = r"(?a)(\d{1,5})([hdwmy])"
 _DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 _WORDS = {"today": 0, "yesterday": 1}
 _DAY_LENGTH = len("2026-01-27")
@@ -30,7 +29,9 @@ def parse_since(text: str, at: datetime, *, is_utc: bool = False) -> datetime:
     day = _day(text, at, is_utc=is_utc)
     if day is not None:
         return _start_of(day, is_utc=is_utc)
-    if ago := _AGO.fullmatch(text.strip().lower()):
+    import re
+
+    if ago := re.fullmatch(_AGO, text.strip().lower()):
         number, unit = int(ago[1]), ago[2]
         if unit == "h":
             return at - timedelta(hours=number)

@@ -7,7 +7,6 @@ are exhausted, so that the first results are fast.
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import islice
 
 from retold.archive.index.reader import TABLES, Conditions, Index, IndexHit
@@ -85,16 +84,23 @@ class Search:
         self._excluded = ExcludedTerms(self._index, query)
         self._budget = ReadBudget(OUTPUTS_READ)
         self._has_all_symbols = True
+        self._all_conditions: Conditions | None = None
+        self._all_names: dict[str, list[str]] | None = None
 
-    @cached_property
+    @property
     def _conditions(self) -> Conditions:
         """Conditions for sessions and messages, including that the session holds no excluded word."""
-        return Conditions([*self._filters.sessions, *self._excluded.conditions()], self._filters.messages)
+        if self._all_conditions is None:
+            sessions = [*self._filters.sessions, *self._excluded.conditions()]
+            self._all_conditions = Conditions(sessions, self._filters.messages)
+        return self._all_conditions
 
-    @cached_property
+    @property
     def _names(self) -> dict[str, list[str]]:
         """The names in the index of which a word of the query is a part, by word."""
-        return find_names_with_parts(self._index, single_words(self.query))
+        if self._all_names is None:
+            self._all_names = find_names_with_parts(self._index, single_words(self.query))
+        return self._all_names
 
     @property
     def is_complete(self) -> bool:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-from collections import defaultdict
 
 from retold.archive.queries.facets import NAME_QUERIES, load_name_rows
 from retold.archive.queries.listing import (
@@ -163,10 +161,10 @@ class ProjectSummary:
 
 def list_projects(store: Store) -> list[ProjectSummary]:
     """Return every project that has sessions, the one used last first; only conversations are counted."""
-    projects: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    projects: dict[str, list[tuple[Any, ...]]] = {}
     for row in load_project_rows(store):
         root, native_key, project_hash, *_ = row
-        projects[project_hash or root or native_key or ""].append(row)
+        projects.setdefault(project_hash or root or native_key or "", []).append(row)
     summaries = map(_summarize_project, projects.values())
     return sorted(summaries, key=lambda project: (project.last_at or "", project.name), reverse=True)
 
@@ -226,7 +224,7 @@ def project_at(projects: Iterable[ProjectSummary], folder: str) -> ProjectSummar
 
 _MOST_NAMES = 30
 """Names in a message."""
-_PLAIN = re.compile(r"[\w.:@/+-]{1,64}")
+_PLAIN = r"[\w.:@/+-]{1,64}"
 """The form of names in a message. Names in a transcript may be anything."""
 
 
@@ -261,7 +259,9 @@ def _names(kind: str, rows: Iterable[Row]) -> Iterator[str]:
 
 
 def _message(kind: str, name: str, names: Sequence[str]) -> str:
-    shown = [known for known in names if _PLAIN.fullmatch(known)][:_MOST_NAMES]
+    import re
+
+    shown = [known for known in names if re.fullmatch(_PLAIN, known)][:_MOST_NAMES]
     more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
     there = f"there are {', '.join(shown)}{more}" if shown else "there are none"
     kinds = f"; the kinds of tools are {', '.join(TOOL_KINDS)}" if kind == "tool" else ""

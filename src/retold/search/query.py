@@ -9,13 +9,12 @@ tool:shell is:error  fields of the session or the message
 
 from __future__ import annotations
 
-import re
-
 from retold.archive.index.tokenizer import find_part_spans, query_words, split_runs
 from retold.search.filters import ALIASES, CHOICES
 
 TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
+    import re
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from retold.archive.index.reader import Index
@@ -31,8 +30,7 @@ SYNTAX = (
 )
 """The language in one line, with examples that find something in the home of `retold demo`."""
 _QUOTES = '"“”„‟«»\uff02'
-_ITEM = re.compile(
-    rf"""
+_ITEM = rf"""(?x)
     (?P<minus>-(?![->]))?  # `--force` and `->` are words
     (?:(?P<field>(?ai:{"|".join([*FIELDS, *ALIASES])})):)?
     (?:
@@ -40,9 +38,9 @@ _ITEM = re.compile(
         |(?P<unclosed>[{_QUOTES}])
         |(?P<bare>\S*)
     )
-    """,
-    re.VERBOSE,
-)
+"""
+_SYNTAX = frozenset(f"{_QUOTES}*:-")
+"""Characters without which a query is words alone, and possibly OR."""
 _SHORTEST_PREFIX = 3
 """Letters of a prefix while somebody types: with fewer, too many words match."""
 
@@ -117,12 +115,18 @@ class Query(_Node):
 
 def literal_query(text: str) -> Query:
     """Return the query of a text without syntax: everything between spaces is a word."""
-    terms = [Term("word", match[0], match.start()) for match in re.finditer(r"\S+", text)]
-    return Query(tuple([Clause((term,), is_negated=False) for term in terms]), ())
+    clauses, end = [], 0
+    for word in text.split():
+        offset = text.index(word, end)
+        clauses.append(Clause((Term("word", word, offset),), is_negated=False))
+        end = offset + len(word)
+    return Query(tuple(clauses), ())
 
 
 def parse_query(text: str) -> Query:
     """Return the query in a text; raise QuerySyntaxError, and nothing else, for an error."""
+    if _SYNTAX.isdisjoint(text) and (words := text.split()) and "OR" not in words:
+        return literal_query(text)
     groups = _groups(_items(text))
     fields = tuple([_field(item) for item, *_ in groups if item["field"]])
     clauses = tuple([_clause(group) for group in groups if not group[0]["field"]])
@@ -151,12 +155,14 @@ def parse_unfinished(text: str) -> Query:
 
 def _items(text: str) -> Iterator[re.Match[str]]:
     """Yield the items between spaces."""
-    offset = 0
+    import re
+
+    pattern, offset = re.compile(_ITEM), 0
     while offset < len(text):
         if text[offset].isspace():
             offset += 1
             continue
-        item = _ITEM.match(text, offset)
+        item = pattern.match(text, offset)
         if item is None or item["unclosed"]:
             opening = item.start("unclosed") if item else offset
             raise QuerySyntaxError(f'the quote at {opening} is not closed: write "two words"', opening)
@@ -258,7 +264,7 @@ def _check_date(name: str, value: str, offset: int) -> None:
         ) from None
 
 
-_DASHES = re.compile(r"(?<!\S)[-*]+(?!\S)")
+_DASHES = r"(?<!\S)[-*]+(?!\S)"
 _MOST_ERRORS = 16
 """Other errors that are removed: after each, the question is parsed again."""
 
@@ -268,7 +274,9 @@ def parse_question(question: str) -> Query:
 
     A dash between words, a quote that is not closed and `file:` before a space are ignored.
     """
-    text = _DASHES.sub(lambda match: " " * len(match[0]), question)
+    import re
+
+    text = re.sub(_DASHES, lambda match: " " * len(match[0]), question)
     for _ in range(_MOST_ERRORS):
         try:
             return parse_query(text)

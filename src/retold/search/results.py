@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from itertools import accumulate, pairwise, takewhile
 
@@ -37,9 +36,11 @@ if TYPE_CHECKING:
     """One line of a text, and the highlights in it."""
     Clean = Callable[[str], str]
     """Removes secrets from a text."""
+    TermMatch = tuple[int, int, Sequence[int]]
+    """Start and end of a term in a text, and the starts of words that follow another without a gap."""
 
 
-_RUN = re.compile(r"[^\x00-\x7f]+")
+_RUN = r"[^\x00-\x7f]+"
 
 
 class NormalText:
@@ -87,8 +88,10 @@ class NormalText:
 
 def _pieces(text: str) -> Iterator[str]:
     """Yield the pieces of a text that are normalised independently: ASCII, and each other character with its marks."""
+    import re
+
     done = 0
-    for run in _RUN.finditer(text):
+    for run in re.finditer(_RUN, text):
         start = run.start()
         if start > done and is_joined(text[start]):
             start -= 1
@@ -162,8 +165,6 @@ _MOST_HIGHLIGHTS = 1_000
 """Highlights of each term in a text."""
 _CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NAME = _CAPITALS + _CAPITALS.lower() + "0123456789"
-_SPACES = re.compile(r"\s+")
-_NEXT_WORD = re.compile(r"(\s*)(\S+)")
 _GAP = rf"(?:_|[^\w{PICTURES}])"
 """A character between two words of a phrase."""
 _FAR = 8
@@ -230,10 +231,10 @@ def _searched_terms(query: Query) -> Sequence[Term]:
 def _occurrences(term: Term, searched: _SearchText) -> Iterator[Range]:
     """Yield the ranges of a term in the normal form of a text."""
     words = split_runs(term.text)
-    pattern = re.compile(_pattern(words, searched) if words else re.escape(level(normalize(term.text))))
+    find = _phrase_finder(words, searched) if words else _text_finder(level(normalize(term.text)), searched)
     index = count = 0
-    while count < _MOST_HIGHLIGHTS and (match := pattern.search(searched.level, index)):
-        start, end = match.span()
+    while count < _MOST_HIGHLIGHTS and (match := find(index)):
+        start, end, _ = match
         if words and not _is_whole(match, words, term, searched.text):
             index = start + 1
             continue
@@ -243,8 +244,37 @@ def _occurrences(term: Term, searched: _SearchText) -> Iterator[Range]:
         index, count = end, count + 1
 
 
+def _text_finder(text: str, searched: _SearchText) -> Callable[[int], TermMatch | None]:
+    """Return the function that finds a text from an index on."""
+
+    def find(index: int) -> TermMatch | None:
+        start = searched.level.find(text, index)
+        return None if start < 0 else (start, start + len(text), ())
+
+    return find
+
+
+def _phrase_finder(words: Sequence[str], searched: _SearchText) -> Callable[[int], TermMatch | None]:
+    """Return the function that finds words in sequence from an index on; a single word needs no pattern."""
+    if len(words) == 1 and not searched.has_accents:
+        return _text_finder(words[0] if is_dense(words[0][0]) else fold(words[0]), searched)
+    import re
+
+    pattern = re.compile(_pattern(words, searched))
+
+    def find(index: int) -> TermMatch | None:
+        match = pattern.search(searched.level, index)
+        if match is None:
+            return None
+        return *match.span(), [match.start(group) for group in range(1, len(words)) if not match[group]]
+
+    return find
+
+
 def _pattern(words: Sequence[str], searched: _SearchText) -> str:
     """Return a pattern of words in sequence, with a group for the gap between two."""
+    import re
+
     accents = f"[{ACCENTS}]*+" if searched.has_accents else ""  # a gap may begin with one, too
     escaped = [re.escape(word) if is_dense(word[0]) else accents.join([*fold(word), ""]) for word in words]
     # Two runs of dense script without a gap would be one run.
@@ -255,13 +285,13 @@ def _pattern(words: Sequence[str], searched: _SearchText) -> str:
     return "".join([piece for pair in zip(escaped, [*gaps, ""], strict=True) for piece in pair])
 
 
-def _is_whole(match: re.Match[str], words: Sequence[str], term: Term, text: str) -> bool:
+def _is_whole(match: TermMatch, words: Sequence[str], term: Term, text: str) -> bool:
     """Return whether a match consists of whole words, and not of pieces of others."""
-    if not _begins(text, match.start()):
+    start, end, joints = match
+    if not _begins(text, start):
         return False
-    joints = [match.start(group) for group in range(1, len(words)) if not match[group]]
     is_open = term.kind == "prefix" or is_dense(words[-1][0])
-    return (is_open or _ends(text, match.end())) and all([_begins(text, joint) for joint in joints])
+    return (is_open or _ends(text, end)) and all([_begins(text, joint) for joint in joints])
 
 
 def _begins(text: str, index: int) -> bool:
@@ -343,12 +373,13 @@ def _windows(highlights: Sequence[Range], width: int) -> Iterator[Range]:
 
 def _reach(text: str, start: int, room: int) -> int:
     """Return the end of the last word that fits into the room after `start`; a word that begins before it may be cut."""
-    end = start
-    while word := _NEXT_WORD.match(text, end):
-        length = bool(word[1]) + len(word[2])
+    end, most = start, max(room, 0) + 1
+    for word in text[start:].split(None, most)[:most]:
+        begin = text.index(word, end)
+        length = (begin > end) + len(word)
         if length > room:
-            return end + room if end == start and not word[1] else end
-        end, room = word.end(), room - length
+            return end + room if begin == start else end
+        end, room = begin + len(word), room - length
     return end
 
 
@@ -358,7 +389,15 @@ def _reach_back(text: str, end: int, room: int) -> int:
 
 
 def _length(text: str) -> int:
-    return len(_SPACES.sub(" ", text))
+    return len(_join_spaces(text))
+
+
+def _join_spaces(text: str) -> str:
+    """Return a text with one space in place of several, and of line ends."""
+    words = " ".join(text.split())
+    if not words:
+        return " " if text else ""
+    return f"{' ' if text[0].isspace() else ''}{words}{' ' if text[-1].isspace() else ''}"
 
 
 def _join_line(text: str, start: int, end: int, highlights: Sequence[Range]) -> Snippet:
@@ -368,12 +407,12 @@ def _join_line(text: str, start: int, end: int, highlights: Sequence[Range]) -> 
     done = start
     for first, last in highlights:
         if first < end and last > start:
-            line += _SPACES.sub(" ", text[done : max(first, start)])
+            line += _join_spaces(text[done : max(first, start)])
             done = min(last, end)
-            words = _SPACES.sub(" ", text[max(first, start) : done])
+            words = _join_spaces(text[max(first, start) : done])
             ranges.append((len(line), len(line) + len(words)))
             line += words
-    line += _SPACES.sub(" ", text[done:end])
+    line += _join_spaces(text[done:end])
     return line + ("…" if text[end:].strip() else ""), ranges
 
 

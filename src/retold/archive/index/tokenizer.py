@@ -10,15 +10,33 @@ a tick, is a word: FTS5 is given a letter in its place. Raise `TOKENIZER_VERSION
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from functools import cache
 from itertools import accumulate, groupby
 
 TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    import re
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+
+class LazyPattern:
+    """A regular expression that is compiled when it is first used: a search for plain words needs none, and `re` takes 3 ms."""
+
+    def __init__(self, text: str | bytes) -> None:
+        self.text = text
+
+    def compile(self) -> re.Pattern[Any]:
+        """Return the compiled expression."""
+        import re
+
+        return re.compile(self.text)
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.compile(), name)
+        setattr(self, name, method)  # is found without this method from now on
+        return method
 
 
 # First and last characters of scripts that write without spaces, or whose words are looked for by their parts: Thai,
@@ -46,17 +64,18 @@ _AS_LETTER = 0x40000
 _LETTER, _DENSE_LETTER, _PICTURE, _NEITHER = range(4)
 
 _ASCII = bytes(range(128))
-_ASCII_WORD = re.compile(r"[a-zA-Z0-9]+")
-_UNSEPARATED = re.compile(r"[^\x00-/:-@\[-`{-\x7f]+")
-_WORD = re.compile(r"[^\W_]+")
+_SEPARATORS = {code: " " for code in range(128) if not chr(code).isalnum()}
+_UNSEPARATED = LazyPattern(r"[^\x00-/:-@\[-`{-\x7f]+")
+_WORD = LazyPattern(r"[^\W_]+")
+_DENSE_RUN = LazyPattern(
+    "[" + "".join([f"{first}-{last}" for first, last in zip(_DENSE[::2], _DENSE[1::2], strict=True)]) + "]+"
+)
 
 # The shape of a text: small letters are `a`, capitals `A`, digits `0`, and all else is blank.
 _SHAPE = b" " * 48 + b"0" * 10 + b" " * 7 + b"A" * 26 + b" " * 6 + b"a" * 26 + b" " * 133
 # From a hump to the end of its word. It begins with one plain letter because that is found at the speed of C.
 # `URLs` and `SHA256` have no hump.
-_HUMPED = re.compile(rb"A(?:(?<=aA)|(?<=[A0]A)(?=aa))[aA0]*")
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z]{2})")
-_INNER_NUMBER = re.compile(r"[0-9](?=[A-Za-z])")
+_HUMPED = LazyPattern(rb"A(?:(?<=aA)|(?<=[A0]A)(?=aa))[aA0]*")
 _DIGITS = "0123456789"
 
 LONGEST_NAME = 64
@@ -89,6 +108,8 @@ class IdentifierParts:
 
     def find_new(self, texts: Sequence[bytes]) -> Iterator[tuple[str, int]]:
         """Yield identifiers that were not seen before, each with the index of the first text that has it."""
+        import re
+
         raw = b"\n".join(texts)
         shape = raw.translate(_SHAPE)
         blank_before = shape.rfind
@@ -126,12 +147,14 @@ def tokenize(text: str) -> list[str]:
 def split_words(text: str) -> list[str]:
     """Return the words that FTS5 finds in a text, as they are written."""
     if text.isascii():
-        return _ASCII_WORD.findall(text)
+        return text.translate(_SEPARATORS).split()
     return [word for atom in split_runs(text) for word in _words_of_run(atom)]
 
 
 def split_runs(text: str) -> list[str]:
     """Return the words of a text in its normal form; runs of dense script stay whole."""
+    if text.isascii():
+        return split_words(text)
     text = normalize(text)
     return [
         atom for run in _UNSEPARATED.findall(text) for atom in ([run] if run.isascii() else _split_run(run))
@@ -169,9 +192,16 @@ def level(text: str) -> str:
 
 def find_part_spans(name: str) -> list[tuple[int, int]]:
     """Return the spans of an identifier's parts, with and without the number at their end; none for other names."""
-    if len(name) > LONGEST_NAME or len(_INNER_NUMBER.findall(name)) > _MOST_INNER_NUMBERS:
+    shape = name.encode("ascii", "replace").translate(_SHAPE)
+    if len(name) > LONGEST_NAME or shape.count(b"0a") + shape.count(b"0A") > _MOST_INNER_NUMBERS:
         return []
-    humps = [hump.start() for hump in _HUMP.finditer(name)]
+    humps = []
+    start = shape.find(b"A", 1)
+    while start > 0:
+        before = shape[start - 1 : start]
+        if before == b"a" or (before != b" " and shape[start + 1 : start + 3] == b"aa"):
+            humps.append(start)
+        start = shape.find(b"A", start + 1)
     if not humps:
         return []
     spans = zip([0, *humps], [*humps, len(name)], strict=True)
@@ -229,12 +259,12 @@ def _with_and_without_number(name: str, start: int, end: int) -> Iterator[tuple[
 def _insert_spaces(text: str) -> str:
     """Return a text with spaces where words end and FTS5 would not see it."""
     characters = _beyond_ascii(text)
-    if any(map(_changes_in_normal_form, characters)):
+    if any(map(_CHANGES.__getitem__, characters)):
         text = _normalize(text, characters)
         characters = _beyond_ascii(text)
     if any(map(is_dense, characters)):
-        text = _dense_run().sub(_space_pairs, text)
-    blanks = dict.fromkeys(filter(_is_glue, characters), " ")
+        text = _DENSE_RUN.sub(_space_pairs, text)
+    blanks = dict.fromkeys(filter(_GLUE.__getitem__, characters), " ")
     return _replace(text, blanks | {one: f" {_as_letter(one)} " for one in filter(is_picture, characters)})
 
 
@@ -258,13 +288,6 @@ def _replace(text: str, changes: dict[str, str]) -> str:
     return text
 
 
-@cache
-def _dense_run() -> re.Pattern[str]:
-    """Compile this when it is first needed: it takes milliseconds, and a query does not need it."""
-    ranges = zip(_DENSE[::2], _DENSE[1::2], strict=True)
-    return re.compile("[" + "".join([f"{first}-{last}" for first, last in ranges]) + "]+")
-
-
 def _space_pairs(found: re.Match[str]) -> str:
     """Return a run as overlapping pairs of characters, and its last one, so that each character begins a word."""
     text, run, (start, end) = found.string, found[0], found.span()
@@ -284,20 +307,21 @@ def _as_letter(picture: str) -> str:
     return chr(ord(picture) + _AS_LETTER)
 
 
-@cache
 def _changes_in_normal_form(character: str) -> bool:
     """Return whether the normal form of a text with this character may differ from the text."""
-    return _PLAIN[character] != character or is_joined(character)
+    return _PLAIN[character] != character or _JOINED[character]
 
 
-@cache
 def is_joined(character: str) -> bool:
     """Return whether a character may become one with the character before it: a mark, or a Hangul vowel or final."""
+    return _JOINED[character]
+
+
+def _is_joined(character: str) -> bool:
     plain = unicodedata.normalize("NFKC", character)[0]
     return unicodedata.category(plain)[0] == "M" or "\u1160" <= plain <= "\u11ff"
 
 
-@cache
 def _is_glue(character: str) -> bool:
     """Return whether a character is no part of a word, and FTS5 may take it for one."""
     is_known = character < "\u0100" or "\u2010" <= character <= "\u2064" or "\u2190" <= character <= "\u23f3"
@@ -316,51 +340,49 @@ def _split_run(run: str) -> Iterator[str]:
             yield word
 
 
-class _Kinds(dict[str, int]):
-    """The role of a character for the words around it."""
-
-    def __missing__(self, character: str) -> int:
-        self[character] = kind = self._kind(character)
-        return kind
-
-    @staticmethod
-    def _kind(character: str) -> int:
-        if is_dense(character):
-            return _DENSE_LETTER
-        if _is_in(_PICTURE_RANGES, character):
-            return _PICTURE
-        is_word = character.isalnum() and character not in _UNKNOWN
-        return _LETTER if is_word or character in ACCENTS else _NEITHER
+def _kind(character: str) -> int:
+    """Return the role of a character for the words around it."""
+    if is_dense(character):
+        return _DENSE_LETTER
+    if _is_in(_PICTURE_RANGES, character):
+        return _PICTURE
+    is_word = character.isalnum() and character not in _UNKNOWN
+    return _LETTER if is_word or character in ACCENTS else _NEITHER
 
 
-class _Folds(dict[str, str]):
-    """The small letter without accents, one character for each."""
-
-    def __missing__(self, character: str) -> str:
-        small = character.casefold()
-        if len(small) != 1:
-            small = character.lower()[0]
-        plain = unicodedata.normalize("NFD", small)
-        # FTS5 takes accents off Latin letters only.
-        self[character] = folded = plain[0] if len(plain) > 1 and plain[0].isascii() else small
-        return folded
+def _folded(character: str) -> str:
+    """Return the small letter without accents, one character."""
+    small = character.casefold()
+    if len(small) != 1:
+        small = character.lower()[0]
+    plain = unicodedata.normalize("NFD", small)
+    # FTS5 takes accents off Latin letters only.
+    return plain[0] if len(plain) > 1 and plain[0].isascii() else small
 
 
-class _Plain(dict[str, str]):
-    """The form NFKC of one character; with blanks around it if a sign becomes letters; other signs stay."""
-
-    def __missing__(self, character: str) -> str:
-        self[character] = plain = self._plain(character)
+def _plain_form(character: str) -> str:
+    """Return the form NFKC of one character; with blanks around it if a sign becomes letters; other signs stay."""
+    plain = unicodedata.normalize("NFKC", character)
+    if character.isalnum() or unicodedata.category(character)[0] == "M":
         return plain
-
-    @staticmethod
-    def _plain(character: str) -> str:
-        plain = unicodedata.normalize("NFKC", character)
-        if character.isalnum() or unicodedata.category(character)[0] == "M":
-            return plain
-        return f" {plain} " if any(map(str.isalnum, plain)) else character
+    return f" {plain} " if any(map(str.isalnum, plain)) else character
 
 
-_PLAIN = _Plain()
-_KINDS = _Kinds()
-_FOLDS = _Folds()
+class _Table(dict[str, "Any"]):
+    """The results of a function of a character; each is computed once."""
+
+    def __init__(self, function: Callable[[str], Any]) -> None:
+        super().__init__()
+        self._function = function
+
+    def __missing__(self, character: str) -> Any:
+        self[character] = result = self._function(character)
+        return result
+
+
+_PLAIN: dict[str, str] = _Table(_plain_form)
+_KINDS: dict[str, int] = _Table(_kind)
+_FOLDS: dict[str, str] = _Table(_folded)
+_JOINED: dict[str, bool] = _Table(_is_joined)
+_GLUE: dict[str, bool] = _Table(_is_glue)
+_CHANGES: dict[str, bool] = _Table(_changes_in_normal_form)

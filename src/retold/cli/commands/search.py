@@ -34,7 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--any", action="store_true", help="find what comes closest to a question in plain words"
     )
     parser.add_argument(
-        "-n", "--limit", type=parse_count, metavar="N", default=SHOWN, help="at most this many conversations"
+        "-n", "--limit", type=parse_count, metavar="N", help="at most this many conversations"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object per conversation")
 
@@ -97,7 +97,7 @@ def _scan(record: Store, text: str, options: Namespace, console: Console) -> Ite
     from retold.search.text_scan import scan_texts
 
     filters = make_filters(record, options, console, in_messages=True)
-    return scan_texts(record, text, filters, options.limit, is_regex=options.regex)
+    return scan_texts(record, text, filters, options.limit or SHOWN, is_regex=options.regex)
 
 
 def _recall(record: Store, text: str, options: Namespace, console: Console) -> Iterator[SearchResult]:
@@ -106,7 +106,7 @@ def _recall(record: Store, text: str, options: Namespace, console: Console) -> I
 
     query = parse_question(text)
     filters = make_filters(record, options, console, query.fields, in_messages=True)
-    return Recall(record, query, filters).find(options.limit)
+    return Recall(record, query, filters).find(options.limit or SHOWN)
 
 
 def _search(record: Store, text: str, options: Namespace, console: Console) -> Iterator[SearchResult]:
@@ -115,8 +115,8 @@ def _search(record: Store, text: str, options: Namespace, console: Console) -> I
 
     query = parse_query(text)
     filters = make_filters(record, options, console, query.fields, in_messages=True)
-    search, left = Search(record, query, filters), options.limit
-    for result in search.find(options.limit):
+    search, left = Search(record, query, filters), options.limit or SHOWN
+    for result in search.find(left):
         yield result
         left -= 1
     if left and not search.is_complete:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]  # importing `signal` takes half a millisecond longer
 import _thread
 import os
-import re
 import sys
 
 from retold.archive.sql import LONGEST_QUERY
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 SECONDS, MOST_SECONDS = 30.0, 86_400.0
-_NUMBER = re.compile(r"-?(0|[1-9]\d{0,17})(\.\d+)?")
+_NUMBER = r"-?(0|[1-9]\d{0,17})(\.\d+)?"
 """A value that SQLite returns as it was typed: without leading zeros, and with no more digits than SQLite takes."""
 _WRONG_USAGE = 2
 
@@ -36,9 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--set", action="append", type=_parse_binding, metavar="NAME=VALUE", help="what :NAME means in the query; repeatable"
     )  # fmt: skip
-    parser.add_argument(
-        "--timeout", type=_parse_seconds, default=SECONDS, metavar="SECONDS", help="how long it may take (30)"
-    )
+    parser.add_argument("--timeout", type=_parse_seconds, metavar="SECONDS", help="how long it may take (30)")
     parser.add_argument(
         "--tables", nargs="?", const="", metavar="VIEW", help="list the views, or the columns of one"
     )
@@ -64,7 +61,9 @@ def run(options: Namespace, console: Console) -> int:
     try:
         query = read_query(options.query)
         with open_archive(console) as record:
-            print_result(QueryResult(record, query, values, QueryClock(options.timeout)), form, console)
+            print_result(
+                QueryResult(record, query, values, QueryClock(options.timeout or SECONDS)), form, console
+            )
     except QueryError as error:
         console.notice(f"retold: {' '.join(str(error).split())}")
         return _WRONG_USAGE
@@ -100,6 +99,7 @@ def _print_views(view: str, form: str, console: Console) -> int:
 
 def _parse_binding(text: str) -> tuple[str, Value]:
     """Return the name and value of a NAME=VALUE; the value is a number if it is written as one, else text."""
+    import re
     from argparse import ArgumentTypeError
 
     from retold.archive.store import as_text
@@ -107,7 +107,7 @@ def _parse_binding(text: str) -> tuple[str, Value]:
     name, sign, value = text.partition("=")
     if not sign or not name.isidentifier():
         raise ArgumentTypeError(f"{text!r} is no NAME=VALUE")
-    number = _NUMBER.fullmatch(value)
+    number = re.fullmatch(_NUMBER, value)
     if number is None:
         return name, as_text(value)
     return name, float(value) if number[2] else int(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 import unicodedata
 
@@ -10,6 +9,7 @@ from retold.projects.matching import folder_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
 
@@ -49,6 +49,8 @@ def escape_control_chars(text: str) -> str:
 
     The flag of a region, which consists of tags, becomes a black flag with the region in brackets.
     """
+    import re  # noqa: PLC0415 - most output has nothing to escape
+
     if re.search(_SUSPECT, text) is None:
         return text
     if "\U0001f3f4" in text:
@@ -67,6 +69,8 @@ def replace_with_signs(text: str, controls: re.Pattern[str]) -> str:
 
 def escape_json(line: str) -> str:
     """Return JSON with every hidden character as an escape; the data stay the same."""
+    import re  # noqa: PLC0415 - the same
+
     if re.search(_HIDDEN, line) is None:
         return line
     return line.translate(_Translation(re.compile(_HIDDEN), _json_escape))
@@ -110,6 +114,8 @@ PIECE_LENGTH = 1 << 16
 
 def escape_formula(text: str) -> str:
     """Return text that a spreadsheet shows instead of calculating it."""
+    import re  # noqa: PLC0415 - a formula is only escaped in CSV
+
     return f"'{text}" if re.match(_FORMULA, text) else text
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from retold.export.text.formatting import format_day_text, project_name
 
 TYPE_CHECKING = False
@@ -55,6 +53,8 @@ def split_highlights(hit: MessageHit | ResultHit) -> Iterator[tuple[str, str]]:
 
 def result_json(result: SearchResult) -> bytes:
     """Return a result with its hits as JSON."""
+    import json  # noqa: PLC0415 - text needs none, and it takes longer to import than all modules for text
+
     fields = {
         "key": result.key,
         "title": result.title,
