@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
-from unittest.mock import patch
 
+from retold.archive import store
 from support.conversation_files import (
     ROOT,
     Turn,
@@ -189,17 +189,16 @@ def _holds(text: str, one: str) -> bool:
 
 @contextmanager
 def index_files(count: int) -> Iterator[None]:
-    """Let the text index consist of so many files."""
-    modules = [
-        module
-        for name, module in sys.modules.items()
-        if name.startswith("retold.") and hasattr(module, "SHARDS")
-    ]
-    patches = [patch.object(module, "SHARDS", count) for module in modules]
-    for one in patches:
-        one.start()
+    """Let the text index consist of so many files, also for modules that are imported inside."""
+    usual = store.SHARDS
+    _set_index_files(count)
     try:
         yield
     finally:
-        for one in patches:
-            one.stop()
+        _set_index_files(usual)
+
+
+def _set_index_files(count: int) -> None:
+    for name, module in list(sys.modules.items()):
+        if name.startswith("retold.") and hasattr(module, "SHARDS"):
+            vars(module)["SHARDS"] = count
