@@ -74,7 +74,7 @@ def resolve_relations(store: Store, changed: Iterable[int], just_written: Collec
         execute(_HOLDERS.format(table))
     concerned = {one for (one,) in execute("SELECT id FROM temp.changed")}
     shared = _find_shared_parts(store, concerned)
-    _mark_copies(store, concerned, shared)
+    _mark_copies(store, shared)
     keys = dict(execute("SELECT id, key FROM sessions"))
     renamed = load_renamed_keys(store)
     special = {one for (one,) in execute(_SPECIAL)}
@@ -120,11 +120,12 @@ def _find_owners(store: Store, rows: Iterable[tuple[int, int, int, int]]) -> dic
     return {uid: claim[-1] for uid, claim in owners.items()}
 
 
-def _mark_copies(store: Store, concerned: Iterable[int], shared: Mapping[int, SharedParts]) -> None:
+def _mark_copies(store: Store, shared: Mapping[int, SharedParts]) -> None:
+    """Mark the messages and requests of changed sessions that belong to others."""
     execute, many = store.connection.execute, store.connection.executemany
-    for session in concerned:
-        execute("UPDATE messages SET copied = 0 WHERE session = ? AND copied = 2", (session,))
-        execute("UPDATE requests SET own = 1 WHERE session = ? AND own = 0", (session,))
+    changed = "session IN (SELECT id FROM temp.changed)"
+    execute(f"UPDATE messages SET copied = 0 WHERE {changed} AND copied = 2")  # noqa: S608 - ours
+    execute(f"UPDATE requests SET own = 1 WHERE {changed} AND own = 0")  # noqa: S608 - ours
     for session, parts in shared.items():
         sql = "UPDATE messages SET copied = 2 WHERE session = ? AND seq = ? AND copied = 0"
         many(sql, [(session, seq) for seq in parts.messages])

@@ -63,6 +63,8 @@ class ClusterJob(msgspec.Struct, frozen=True):
     path: str | None = None
     is_known: bool = True
     """Whether the archive may list files of it."""
+    is_first: bool = False
+    """Whether the archive had nothing of the agent before this sync, so that no file can be gone and no session lost."""
     is_archive_only: bool = False
     """Whether only archived files are read."""
 
@@ -98,7 +100,7 @@ class ClusterReader:
         """Take the ids of forgotten conversations, as digests: they are removed from files that hold many."""
         self._store, self._agent, self._job = store, agent, job
         self._disk = Snapshot(
-            ArchiveDisk(store, agent.NAME),
+            EMPTY_DISK if job.is_first else ArchiveDisk(store, agent.NAME),
             forgotten if job.cluster is None else EMPTY_SET,
             EMPTY_DISK if job.is_archive_only else DISK,
         )
@@ -559,6 +561,8 @@ class JobRunner:
         self, reader: ClusterReader, job: ClusterJob, read: Collection[int]
     ) -> dict[int, bytes]:
         """Return the stamps of sessions that were not read, because the archive no longer knows their files."""
+        if job.is_first:
+            return {}
         found = load_sessions_without_files(self._store, job.agent, job.cluster)
         lost = {uid: (stamp, path) for uid, (stamp, path) in found.items() if uid not in read}
         why = "the archive no longer knows its files: bring back a copy of archive.db"

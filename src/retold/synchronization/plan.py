@@ -141,6 +141,8 @@ class SyncPlan(msgspec.Struct, frozen=True):
     """The readers of all files that hold many conversations, if one of them is needed."""
     scraps: Scraps
     """Their readings by conversation."""
+    is_first: bool = False
+    """Whether the archive had nothing of the agent before."""
 
     @property
     def has_work(self) -> bool:
@@ -149,7 +151,7 @@ class SyncPlan(msgspec.Struct, frozen=True):
 
     def restrict(self, store: Store, clusters: Collection[str]) -> "SyncPlan":
         """Return a plan for some clusters, with all files that belong to them by now."""
-        return replace(self, discovery=self.discovery.reload(store), clusters=clusters)
+        return replace(self, discovery=self.discovery.reload(store), clusters=clusters, is_first=False)
 
     def updates(
         self, readers: Iterable[ClusterReader], *, without_content: bool = False
@@ -200,6 +202,7 @@ class SyncPlan(msgspec.Struct, frozen=True):
                 cluster,
                 sources,
                 is_known=cluster in archived,
+                is_first=self.is_first,
                 is_archive_only=is_archive_only,
             )
             yield job, archived[cluster] if is_archive_only else sum(_size(one.path) for one in sources)
@@ -232,6 +235,7 @@ def make_plan(
         stale,
         [_shared_file_reader(store, discovery, path, forgotten) for path in paths],
         Scraps(),
+        is_first=not known and not discovery.rows,
     )
     readings: list[Reading] = []
     if plan.shared_files:

@@ -190,7 +190,10 @@ class PriceBook:
         self._store, self._folder = store, folder
         self.source = price_source(folder)
         self.have_changed = store.fact(PRICED_BY) != self.source
-        """Whether the requests in the archive were priced from another source."""
+        """Whether another source than that of the last sync has the prices."""
+        has_requests = store.row("SELECT 1 FROM requests LIMIT 1") is not None
+        self.must_reprice = self.have_changed and has_requests
+        """Whether the archive has requests that were priced from another source."""
         self._list: PriceList | None = None
         self._known: dict[str | None, Rates | None] = {None: None}
         if not self.have_changed:

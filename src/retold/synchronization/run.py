@@ -445,9 +445,9 @@ class _Sync:
                 write_clues(self._store, home, rows)
         if self._is_behind:  # the sync that did not finish may not have resolved its sessions
             self._writer.changed_sessions |= load_ids(self._store)
-        if self._prices.have_changed:
+        if self._prices.must_reprice:
             self._writer.changed_sessions.update(reprice(self._store, self._prices.cost))
-            self._prices.end()
+        self._prices.end()
         # A session that was read without a look at homes has "gone" files until relations are resolved.
         is_archive_only = any(one.is_archive_only for one in discoveries)
         fresh = frozenset[int]() if is_archive_only else self._writer.just_written
