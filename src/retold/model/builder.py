@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -24,6 +24,15 @@ from retold.model.session import (
     Usage,
     View,
     sum_usage,
+)
+from retold.model.spooled_timeline import (
+    StoredEntry,
+    Timeline,
+    as_timeline,
+    change_entry,
+    countable_messages,
+    load_entry,
+    stored_entries,
 )
 
 TITLE_LENGTH = 120
@@ -51,14 +60,14 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     coverage: Coverage
     problems: tuple[Problem, ...]
     extra: dict[str, Any] = {}
-    full: tuple[Entry, ...]
-    active: tuple[Entry, ...]
+    full: Timeline
+    active: Timeline
 
 
 def assemble_session(draft: Draft, view: View) -> Session:
     """Return the Session in a view."""
-    messages = [entry for entry in draft.full if type(entry) is Message]
-    shown = messages if view == "full" else [entry for entry in draft.active if type(entry) is Message]
+    messages = countable_messages(draft.full)
+    shown = messages if view == "full" else countable_messages(draft.active)
     prompts = [message.prompt for message in messages if message.prompt is not None]
     return Session(
         version=VERSION,
@@ -88,7 +97,8 @@ def assemble_session(draft: Draft, view: View) -> Session:
         problems=draft.problems,
         view=view,
         extra=limit_extra(draft.extra),
-        timeline=draft.full if view == "full" else draft.active,
+        # A field of Session has a type that can be decoded.
+        timeline=cast("tuple[Entry, ...]", draft.full if view == "full" else draft.active),
     )
 
 
@@ -140,23 +150,24 @@ BYTES_PER_TOKEN = 4
 """The usual estimate for text and code."""
 
 
-def estimate_usage(timeline: Sequence[Entry], native_id: str) -> tuple[Entry, ...]:
+def estimate_usage(timeline: Sequence[Entry], native_id: str) -> Timeline:
     """Return the timeline with estimated tokens for each answer: all earlier text is its prompt."""
-    entries: list[Entry] = []
+    entries: list[StoredEntry] = []
     said = 0
-    for place, entry in enumerate(timeline):
+    for place, stored in enumerate(stored_entries(timeline)):
+        entry = load_entry(stored)
         if not isinstance(entry, Message):
-            entries.append(entry)
+            entries.append(stored)
             continue
         size = _message_size(entry)
         if entry.role == "assistant":
             given, output = _to_tokens(said), _to_tokens(size)
             request = f"{native_id}/{entry.id or place}"
             guess = Usage(request, given, None, 0, output, None, None, given + output, estimated=True)
-            entry = msgspec.structs.replace(entry, usage=guess)  # noqa: PLW2901
-        entries.append(entry)
+            stored = change_entry(stored, usage=guess)  # noqa: PLW2901
+        entries.append(stored)
         said += size
-    return tuple(entries)
+    return as_timeline(entries)
 
 
 def _message_size(message: Message) -> int:

@@ -31,6 +31,7 @@ from retold.model.problem import Problem, problem
 from retold.model.serialization import encode_problem
 from retold.model.session import Clue, Session, SourceFile, SourceState
 from retold.model.spool import Spool, SpoolError
+from retold.model.spooled_timeline import use_folder
 from retold.projects.resolver import ProjectResolver
 from retold.reading.disk import DISK, EMPTY_DISK, printable_path
 from retold.sessions import conversations
@@ -633,6 +634,7 @@ def stamp_of(readings: Sequence[Reading]) -> bytes:
 def make_runner(
     facts: ProjectFacts, scraps: SharedScraps, excluded: Sequence[str], store: Store
 ) -> JobRunner:
-    """Return a runner; every process makes its own."""
+    """Return a runner; every process makes its own, and from then on spools the entries of large files."""
+    use_folder(store.folder)
     policy = KeepPolicy(load_forgotten_uids(store), excluded)
     return JobRunner(store, AGENTS, ProjectResolver(*facts), scraps, policy)

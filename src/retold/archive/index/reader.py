@@ -8,8 +8,8 @@ from _thread import allocate_lock, start_new_thread
 import apsw
 
 from retold.archive.database import (
+    BUSY_TIMEOUT_MS,
     MACHINE_ERRORS,
-    DamagedError,
     IndexDamagedError,
     RetoldError,
     as_index_error,
@@ -125,19 +125,20 @@ class _Scorer:
 class IndexFile:
     """One file of the index, attached to the archive."""
 
-    def __init__(self, path: str, store: Store, *, is_mapped: bool = True) -> None:
+    def __init__(
+        self, path: str, archive: str, *, is_mapped: bool = True, patience: int = BUSY_TIMEOUT_MS
+    ) -> None:
         if not os.path.exists(path):
             raise IndexDamagedError(f"{path} is missing")
-        # Without the store itself: it may hold the index, and would then never close.
-        self.path, self._archive, self._damage = path, store.path, store.damage
+        self.path, self._archive = path, archive
         try:
             self.connection = open_connection(path)
-            self.connection.set_busy_timeout(store.patience)
+            self.connection.set_busy_timeout(patience)
             is_ours = self.connection.pragma("application_id") == INDEX_MARK
             if not is_ours or not 1 <= self.connection.pragma("user_version") <= len(INDEX_STEPS):
                 raise IndexDamagedError(f"{path} is of another version")
             migrate(self.connection, path, INDEX_MARK, INDEX_STEPS)
-            self.connection.execute("ATTACH ? AS archive", (sqlite_path(store.path),))
+            self.connection.execute("ATTACH ? AS archive", (sqlite_path(archive),))
             if not self.connection.execute(_IS_OF_ARCHIVE).get:
                 raise IndexDamagedError(f"{path} is of another archive")
             self.connection.execute(f"PRAGMA mmap_size = {MAPPED_BYTES if is_mapped else 0}")
@@ -252,7 +253,7 @@ class IndexFile:
             yield from (name for (name,) in self.rows(sql, patterns))
 
     def read_text(self, entry: int, region: str) -> str | None:
-        """Return the text in a region; None if it is no longer there, or the archive's copy of it is damaged."""
+        """Return the text in a region; None if it is no longer there."""
         where, first, length, *nesting = region.split(".")
         start, size = int(first, 16), int(length, 16)
         if where.startswith("-"):
@@ -261,11 +262,7 @@ class IndexFile:
             if entry not in self._original_ids:
                 self._original_ids[entry] = self._load_original_ids(entry)
             original = self._original_ids[entry][int(where, 16)]
-            try:
-                raw = self._originals.read(original, start, size) if original >= 0 else b""
-            except DamagedError as error:  # one bad file costs no other: the hit has no text
-                self._damage[str(error)] = None
-                return None
+            raw = self._originals.read(original, start, size) if original >= 0 else b""
         try:
             text = _decode_string(raw.decode("utf-8", "surrogatepass"))
             return _decode_string(text) if nesting else text  # escaped twice
@@ -310,7 +307,9 @@ class Index:
         A caller that often opens the index should not map its files into memory, because that is done again each time.
         """
         self.files = [
-            IndexFile(shard_path(store.folder, number), store, is_mapped=is_mapped)
+            IndexFile(
+                shard_path(store.folder, number), store.path, is_mapped=is_mapped, patience=store.patience
+            )
             for number in range(SHARDS)
         ]
         for file in self.files:
