@@ -82,7 +82,8 @@ kill "$page"
 cp -R "$home/demo/home" "$home/before"
 retold connect claude --yes >/dev/null 2>&1
 retold connect claude --remove --yes >/dev/null 2>&1
+program=$(command -v retold)
 uninstall
-command -v retold >/dev/null && fail "retold is still there"
+[ ! -e "$program" ] || fail "retold is still there"
 diff -r "$home/before" "$home/demo/home" || fail "something is left in the agents' homes"
 echo "$installer: all as expected"

@@ -17,6 +17,7 @@ from hypothesis import strategies as some
 
 from retold.agents.registry import NotASession
 from retold.archive.database import connect
+from retold.archive.index.reader import Index, StoredTimeline
 from retold.archive.index.writer import IndexWriter
 from retold.archive.schema import INDEX_MARK, INDEX_STEPS
 from retold.archive.store import Store, compress
@@ -34,6 +35,7 @@ from retold.model.session import (
     ToolCall,
     prompt_words,
 )
+from retold.projects.matching import matches_project
 from retold.sessions import conversations, slices
 from retold.sessions.load import load_raw, load_session
 from retold.sessions.slices import LINE, SLICE_BYTES, SessionCache, SessionTurn, load_slice
@@ -431,7 +433,7 @@ def test_an_index_from_before_there_were_stretches(person: Person) -> None:
     person.age()
     person.sync()
     dropped = ("DROP TABLE stretches", "DROP TABLE timelines", "PRAGMA user_version = 1")
-    for asked in (*renames_undone(INDEX_STEPS[-1]), *dropped):
+    for asked in (*renames_undone(INDEX_STEPS[3]), *dropped):
         index_rows(person.archive, asked)
     assert person.keys("two")  # which makes nothing anew
     check(person.archive, is_kept=False)
@@ -441,6 +443,26 @@ def test_an_index_from_before_there_were_stretches(person: Person) -> None:
     check(person.archive, is_kept=False)
     assert 0 < len(index_rows(person.archive, "SELECT 1 FROM timelines")) < len(FORMS)
     assert person.run("sync", "--reindex").code == 0
+    check(person.archive)
+
+
+def test_chunks_without_their_texts_are_read(person: Person) -> None:
+    """An earlier version compressed each chunk by itself."""
+    for number, form in enumerate(FORMS.values()):
+        form.write(person.folder, number, turns("one", "two", "three"))
+    person.sync()
+    with Store(str(person.archive)) as record:
+        for file in Index(record, matches_project).files:
+            file.connection.execute("PRAGMA query_only = 0")
+            for entry, total in list(file.rows("SELECT session, total FROM timelines")):
+                timeline = StoredTimeline(file, entry, total, b"")
+                for seq, data in list(timeline.chunks(0)):
+                    sql = (
+                        "UPDATE timeline_chunks SET packed = ?, needs_texts = 0 WHERE session = ? AND seq = ?"
+                    )
+                    file.connection.execute(sql, (compress(data), entry, seq))
+            file.connection.execute("COMMIT")
+            file.connection.close()
     check(person.archive)
 
 
@@ -518,6 +540,10 @@ HARMS: dict[str, Callable[[Path], object]] = {
     "empty entries": rewritten(bundle([b""] * FEW)),
     "no JSON": rewritten(bundle([b"{"] * FEW)),
     "too few": rewritten(bundle([])),
+    "without their texts": asked("UPDATE timeline_chunks SET needs_texts = 0"),
+    "of other texts": asked("UPDATE docs SET regions = '' WHERE seq = 5"),
+    "of texts that are gone": asked("UPDATE entries SET originals = '1f'"),
+    "of no text": asked("UPDATE docs SET regions = '0.1.3'"),
     "without a beginning": asked("DELETE FROM timeline_chunks WHERE seq = 0"),
     "with a gap": asked("DELETE FROM timeline_chunks WHERE seq = 4"),
     "without an end": asked("DELETE FROM timeline_chunks WHERE seq > 4"),
@@ -581,5 +607,5 @@ def test_an_index_of_before_keeps_its_stretches(tmp_path: Path) -> None:
     older.execute("INSERT INTO stretches VALUES (1, 2, 3, 4, x'05', x'06')")
     older.close()
     now = connect(path, INDEX_MARK, INDEX_STEPS)
-    assert list(now.execute("SELECT * FROM timeline_chunks")) == [(1, 2, 3, b"\x05", b"\x06")]
+    assert list(now.execute("SELECT * FROM timeline_chunks")) == [(1, 2, 3, b"\x05", b"\x06", 0)]
     now.close()

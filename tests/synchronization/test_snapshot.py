@@ -1,7 +1,6 @@
 """Files that are too large to be held in memory are read, kept and found like others, whatever happens to them."""
 
 import os
-import shutil
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -12,14 +11,11 @@ import pytest
 from retold.agents.registry import AGENTS
 from retold.archive.index import documents
 from retold.archive.store import CHUNK, Store
-from retold.model import spooled_timeline as entries
 from retold.reading.disk import DISK, EMPTY_DISK, LocalDisk
 from retold.synchronization import snapshot as snapshots
 from retold.synchronization.snapshot import FileChangedError, Snapshot
-from support import cases
 from support.conversation_files import FORMS, Turn, as_lines, thread, turns, write_file
 from support.gemini_home import GeminiHome, gemini, user
-from support.home_ledgers import copy_into_home
 from support.person import Person, archive_contents, table_differences
 
 
@@ -276,40 +272,12 @@ def test_a_log_that_is_rewritten_while_it_is_read_costs_no_other(
     assert file.read_bytes() in originals(person)
 
 
-@pytest.mark.parametrize("agent", AGENTS)
-def test_sessions_of_large_files_are_archived_like_those_of_small_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: str
-) -> None:
-    def is_own(name: str) -> bool:
-        first = name.partition("-")[0]
-        return agent == (first if first in AGENTS else "gemini")
-
-    names = filter(is_own, cases.NAMES)
-    files = [cases.FOLDER / name / file for name in names for file in cases.input_files(name)]
-    home = copy_into_home(files, tmp_path / "ann")
-    for other in {*AGENTS} - {agent}:
-        shutil.rmtree(home / f".{other}", ignore_errors=True)
-    small, large = Person(home), Person(home, tmp_path / "large")
-    small.sync()
-    monkeypatch.setattr(snapshots, "LARGEST", 64)
-    monkeypatch.setattr(entries, "_folder", None)
-    for name in ("LARGE", "_SHORT", "_RECENT"):
-        monkeypatch.setattr(entries, name, 0)
-    large.sync()
-    found = archive_contents(large.archive)
-    assert len(found["sessions"]) > 3
-    assert not table_differences(found, archive_contents(small.archive))
-
-
 # Spools ----------------------------------------------------------------------------------------------------------------
 
 LARGE_FILES = """
-import errno, os, stat
-import retold.archive.writer, retold.model.spool, retold.model.spooled_timeline as entries
-import retold.synchronization.run, retold.synchronization.snapshot
-retold.synchronization.run.LARGEST = retold.synchronization.snapshot.LARGEST = entries.LARGE = 64
-retold.synchronization.cluster.LARGEST = 64
-entries._SHORT = entries._RECENT = 0
+import errno, os, stat, time
+import retold.archive.writer, retold.model.spool, retold.synchronization.run, retold.synchronization.snapshot
+retold.synchronization.run.LARGEST = retold.synchronization.snapshot.LARGEST = 64
 """
 """Makes every file too large to be held, also in the process that reads it."""
 KILLED = """
@@ -320,29 +288,10 @@ def put(self, update):
     os.kill(os.getpid(), 9)
 retold.archive.writer.Writer._put_files = put
 """
-FULL_AT_CHUNKS = """
-def write(self, data):
-    raise retold.model.spool.SpoolError("the disk is full")
-retold.model.spool.Spool.write = write
-"""
 FULL = """
 def write(descriptor, data):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 retold.model.spool.os.write = write
-"""
-LOST = """
-take = entries.SpooledTimeline.__iter__
-def lose(self):
-    for number, entry in enumerate(take(self)):
-        if number:
-            raise retold.model.spool.SpoolError("a part of it is missing")
-        yield entry
-make = retold.synchronization.run.write_entries
-import retold.synchronization.workers as workers, retold.synchronization.worker_pool as pool
-def late(result, shards):
-    entries.SpooledTimeline.__iter__ = lose
-    return make(result, shards)
-pool.write_entries = retold.synchronization.run.write_entries = late
 """
 GONE = """
 put = retold.archive.writer.Writer._put_files
@@ -354,9 +303,7 @@ retold.archive.writer.Writer._put_files = late
 
 
 @pytest.mark.parametrize(
-    ("code", "expected"),
-    [(KILLED, -9), (FULL, 4), (FULL_AT_CHUNKS, 4), (LOST, 4), (GONE, 4)],
-    ids=["killed", "full", "full at chunks", "lost", "gone"],
+    ("code", "expected"), [(KILLED, -9), (FULL, 4), (GONE, 4)], ids=["killed", "full", "gone"]
 )
 def test_a_sync_that_ends_with_a_spool_costs_nothing(tmp_path: Path, code: str, expected: int) -> None:
     person, other = Person(tmp_path / "ann"), Person(tmp_path / "ann", tmp_path / "other")

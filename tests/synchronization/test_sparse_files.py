@@ -8,7 +8,7 @@ import pytest
 
 from retold.archive.store import Store
 from retold.reading.disk import LONGEST
-from support.conversation_files import FORMS, Turn, dice, turns
+from support.conversation_files import FORMS, turns
 from support.person import Person
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")]
@@ -109,17 +109,3 @@ def test_a_document_beyond_the_bound_is_told_and_kept(tmp_path: Path) -> None:
         (size,) = next(record.rows("SELECT size FROM originals ORDER BY size DESC"))
     assert size == file.stat().st_size
     assert "too-long" in person.run("doctor").out
-
-
-LARGE_SESSION = 160 * MEGABYTE
-"""Memory that any process of a sync may take for a file of 150 MB; with all of its texts, it took 384 MB."""
-
-
-def test_a_large_session_is_archived_in_little_memory(tmp_path: Path) -> None:
-    person, chance = Person(tmp_path / "ann"), dice(1)
-    said = [Turn(f"asked {number}", chance.randbytes(200_000).hex(), "answered") for number in range(370)]
-    file = FORMS["claude"].write(person.folder, 1, said)
-    assert file.stat().st_size > 140 * MEGABYTE
-    said.clear()
-    assert run(person, "sync") < LARGE_SESSION
-    assert person.rows()[FORMS["claude"].key(1)]["counts"]["tool_calls"] == 370

@@ -27,7 +27,6 @@ from retold.model.session import (
     to_micros,
     touched_paths,
 )
-from retold.model.spooled_timeline import heads_of
 
 MessageRow = tuple[int, str | None, int | None, str, bool, bool, int | None, str, str | None, bool]
 """Columns of `messages`, without the session: seq, id, uid, role, is_event, is_prompt, at, fate, model, copied."""
@@ -82,7 +81,6 @@ def make_session_rows(  # noqa: PLR0913 - all that is kept of a session
     """Return the rows of a session in its full view."""
     bare = msgspec.structs.replace(session, timeline=())
     requests = list(requests_with_copies(session))
-    changes: Counter[str] = Counter()
     return SessionRows(
         uid,
         stamp,
@@ -90,9 +88,9 @@ def make_session_rows(  # noqa: PLR0913 - all that is kept of a session
         bare,
         encode_summary(bare).decode(),
         tuple(sources),
-        [_message_row(seq, entry) for seq, entry in enumerate(heads_of(session.timeline))],
-        list(_call_rows(session, changes)),
-        sorted(changes.items()),
+        [_message_row(seq, entry) for seq, entry in enumerate(session.timeline)],
+        list(_call_rows(session)),
+        sorted(_count_changes(session).items()),
         [_request_row(seq, request) for seq, request in requests],
         any(request.copied for _, request in requests),
         is_spoken(session),
@@ -116,13 +114,19 @@ def _message_row(seq: int, entry: Entry) -> MessageRow:
     )
 
 
-def _call_rows(session: Session, changes: Counter[str]) -> Iterator[CallRow]:
-    """Yield the row of each call; count the files that calls name, and how many of these calls were to change them."""
+def _call_rows(session: Session) -> Iterator[CallRow]:
     for seq, position, call in iterate_tool_calls(session):
-        changes.update(dict.fromkeys(touched_paths(call), call.canonical in EDITING_TOOLS))
         yield (
             seq, position, _text(call.name), call.canonical, _text(call.server), call.status, to_micros(call.at), call.took_ms,
         )  # fmt: skip
+
+
+def _count_changes(session: Session) -> Counter[str]:
+    """Return the files that calls name, and how many of these calls were to change them."""
+    counts: Counter[str] = Counter()
+    for _, _, call in iterate_tool_calls(session):
+        counts.update(dict.fromkeys(touched_paths(call), call.canonical in EDITING_TOOLS))
+    return counts
 
 
 def iterate_tool_calls(session: Session) -> Iterator[tuple[int, int, ToolCall]]:
@@ -142,9 +146,7 @@ def _request_row(seq: int, request: Request) -> RequestRow:
 def own_requests(session: Session) -> Iterator[tuple[int, Request]]:
     """Yield each request that a session made itself, with the seq of its message."""
     return unique_requests(
-        (seq, entry)
-        for seq, entry in enumerate(heads_of(session.timeline))
-        if isinstance(entry, Message) and entry.own
+        (seq, entry) for seq, entry in enumerate(session.timeline) if isinstance(entry, Message) and entry.own
     )
 
 
@@ -166,7 +168,7 @@ def _shareable_messages(session: Session) -> Iterator[tuple[int, Message]]:
 
     An estimate, and a copied request that is named after this session, have no name that another session would know.
     """
-    for seq, entry in enumerate(heads_of(session.timeline)):
+    for seq, entry in enumerate(session.timeline):
         if isinstance(entry, Message) and (usage := entry.usage) is not None:
             has_own_name = usage.estimated or usage.request.startswith(f"{session.native_id}/")
             if entry.own or not has_own_name:

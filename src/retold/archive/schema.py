@@ -387,4 +387,8 @@ ALTER TABLE stretches RENAME COLUMN seal TO checksum;
 ALTER TABLE stretches RENAME TO timeline_chunks;
 ALTER TABLE names RENAME TO identifiers;
 """,
+    """
+-- 1 for a chunk that was compressed with the texts of its documents, which are in the originals.
+ALTER TABLE timeline_chunks ADD COLUMN needs_texts INTEGER NOT NULL DEFAULT 0;
+""",
 )

@@ -22,11 +22,11 @@ from retold.archive.schema import MARK, STEPS
 
 TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import ModuleType, TracebackType
     from typing import Any, Self
 
-    from zstandard import ZstdCompressor, ZstdDecompressor
+    from zstandard import ZstdCompressionDict, ZstdCompressor, ZstdDecompressor
 
     from retold.archive.index.reader import Index
     from retold.model.spool import Spool, SpooledBytes
@@ -38,6 +38,10 @@ SMALL_CHUNK = 1 << 18
 """A last chunk up to this size is packed again with what the file has grown by. After a larger one, a new chunk begins."""
 LEVEL = 3
 """Of zstd."""
+_RECENT = 2
+"""Chunks that stay in memory after a read."""
+_TEXTS_WINDOW, _TEXTS_HASH = 23, 17
+"""Of zstd, for data that is compressed with its texts: binary logarithms. The usual hash table is too small for the texts."""
 _SAMPLE, _SAMPLES = 2048, 16
 
 
@@ -90,6 +94,38 @@ def decompress(packed: bytes) -> bytes:
         return _DECOMPRESSORS[thread].decompress(packed)
     except _zstandard().ZstdError as error:
         raise _chunk_error(error) from error
+
+
+def compress_with(data: bytes, texts: bytes) -> bytes:
+    """Return data compressed quickly with texts that the reader has too, most of which are in the data."""
+    if not texts:
+        return compress(data, 1)
+    zstd = _zstandard()
+    options = zstd.ZstdCompressionParameters.from_level(
+        1, window_log=_TEXTS_WINDOW, hash_log=_TEXTS_HASH, write_checksum=True
+    )
+    packed: bytes = zstd.ZstdCompressor(compression_params=options, dict_data=_dictionary(texts)).compress(
+        data
+    )
+    return packed
+
+
+def decompress_with(packed: bytes, texts: bytes) -> bytes:
+    """Return what was compressed with texts; raises DamagedError, also if the texts differ."""
+    if not texts:
+        return decompress(packed)
+    zstd = _zstandard()
+    try:
+        data: bytes = zstd.ZstdDecompressor(dict_data=_dictionary(texts)).decompress(packed)
+    except zstd.ZstdError as error:
+        raise _chunk_error(error) from error
+    return data
+
+
+def _dictionary(texts: bytes) -> ZstdCompressionDict:
+    zstd = _zstandard()
+    dictionary: ZstdCompressionDict = zstd.ZstdCompressionDict(texts, dict_type=zstd.DICT_TYPE_RAWCONTENT)
+    return dictionary
 
 
 _LOADING = allocate_lock()
@@ -173,15 +209,17 @@ class Originals:
     def __init__(self, connection: apsw.Connection, *, is_snapshot: bool = False) -> None:
         """Take a connection; `is_snapshot` says that it reads in one transaction."""
         self._connection, self._is_snapshot = connection, is_snapshot
-        self._last: tuple[int, bytes] = (-1, b"")
-        """The chunk that was read last, decompressed: the next read is often in the same."""
+        self._recent: dict[int, bytes] = {}
+        """The chunks that were read last, decompressed: the next read is often in one of them."""
+        self._last: tuple[int, int, bytes] = (-1, 0, b"")
+        """The original and the offset of the chunk that was read last, and its content."""
         self._pieces: tuple[int, list[tuple[int, int]]] = (-1, [])
         self._version = -1
 
     def write(self, original: int, chunks: Sequence[Chunk], start: int = 0) -> None:
         """Write chunks as the pieces of an original from a position on, in place of those that were there."""
         execute = self._connection.execute
-        self._pieces = (-1, [])
+        self._forget_pieces()
         execute("DELETE FROM pieces WHERE original = ? AND position >= ?", (original, start))
         for position, chunk in enumerate(chunks, start):
             known = execute("SELECT id FROM chunks WHERE digest = ?", (chunk.digest,)).get
@@ -195,13 +233,13 @@ class Originals:
 
     def drop(self, original: int) -> None:
         """Delete an original; `remove_unused_chunks` deletes its chunks."""
-        self._pieces = (-1, [])
+        self._forget_pieces()
         self._connection.execute("DELETE FROM pieces WHERE original = ?", (original,))
         self._connection.execute("DELETE FROM originals WHERE id = ?", (original,))
 
     def remove_unused_chunks(self) -> None:
         """Delete the chunks that no original has."""
-        self._last = (-1, b"")
+        self.reset()
         self._connection.execute(
             "DELETE FROM chunks WHERE NOT EXISTS (SELECT 1 FROM pieces WHERE pieces.chunk = chunks.id)"
         )
@@ -231,37 +269,50 @@ class Originals:
     def read(self, original: int, start: int = 0, size: int | None = None) -> bytes:
         """Return the content of an original, or a part of it, for which only its chunks are decompressed."""
         if self._is_snapshot:
-            return b"".join(self._parts(self.pieces(original), start, size))
+            return b"".join(self._parts(original, start, size))
         with self._connection:  # one snapshot: a sync may be rewriting the pieces
             version = self._connection.execute("PRAGMA data_version").get
             if version != self._version:  # another connection has written, and may use numbers again
                 self._version = version
                 self.reset()
-            parts = list(self._parts(self.pieces(original), start, size))
+            parts = list(self._parts(original, start, size))
         return b"".join(parts)
 
     def reset(self) -> None:
         """Clear the caches: after a rollback, other content gets the same numbers."""
-        self._last, self._pieces = (-1, b""), (-1, [])
+        self._recent = {}
+        self._forget_pieces()
 
-    def _parts(self, pieces: Iterable[tuple[int, int]], start: int, size: int | None) -> Iterator[bytes]:
+    def _forget_pieces(self) -> None:
+        self._last, self._pieces = (-1, 0, b""), (-1, [])
+
+    def _parts(self, original: int, start: int, size: int | None) -> Iterator[bytes]:
+        number, offset, data = self._last
+        if number == original and size is not None and 0 <= start - offset <= len(data) - size:
+            yield data[start - offset : start - offset + size]
+            return
         end, offset = None if size is None else start + size, 0
-        for chunk, length in pieces:
+        for chunk, length in self.pieces(original):
             if end is not None and offset >= end:
                 return
             if offset + length > start:
                 first, last = max(start - offset, 0), length if end is None else min(end - offset, length)
-                yield self._whole(chunk, length)[first:last]
+                data = self._whole(chunk, length)
+                self._last = original, offset, data
+                yield data[first:last]
             offset += length
 
     def _whole(self, chunk: int, size: int) -> bytes:
         """Return the content of a chunk; raises DamagedError if its checksum or its size differs."""
-        if self._last[0] != chunk:
+        data = self._recent.get(chunk)
+        if data is None:
             data = decompress(self._packed(chunk))
             if len(data) != size:
                 raise _chunk_error(f"{len(data):,} bytes, not {size:,}")
-            self._last = (chunk, data)
-        return self._last[1]
+            if len(self._recent) == _RECENT:
+                del self._recent[next(iter(self._recent))]
+            self._recent[chunk] = data
+        return data
 
     def _packed(self, chunk: int) -> bytes:
         found: bytes | None = self._connection.execute("SELECT packed FROM chunks WHERE id = ?", (chunk,)).get

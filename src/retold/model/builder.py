@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import chain
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -24,15 +24,6 @@ from retold.model.session import (
     Usage,
     View,
     sum_usage,
-)
-from retold.model.spooled_timeline import (
-    StoredEntry,
-    Timeline,
-    as_timeline,
-    change_entry,
-    countable_messages,
-    load_entry,
-    stored_entries,
 )
 
 TITLE_LENGTH = 120
@@ -60,14 +51,14 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     coverage: Coverage
     problems: tuple[Problem, ...]
     extra: dict[str, Any] = {}
-    full: Timeline
-    active: Timeline
+    full: tuple[Entry, ...]
+    active: tuple[Entry, ...]
 
 
 def assemble_session(draft: Draft, view: View) -> Session:
     """Return the Session in a view."""
-    messages = countable_messages(draft.full)
-    shown = messages if view == "full" else countable_messages(draft.active)
+    messages = [entry for entry in draft.full if type(entry) is Message]
+    shown = messages if view == "full" else [entry for entry in draft.active if type(entry) is Message]
     prompts = [message.prompt for message in messages if message.prompt is not None]
     return Session(
         version=VERSION,
@@ -97,8 +88,7 @@ def assemble_session(draft: Draft, view: View) -> Session:
         problems=draft.problems,
         view=view,
         extra=limit_extra(draft.extra),
-        # A field of Session has a type that can be decoded.
-        timeline=cast("tuple[Entry, ...]", draft.full if view == "full" else draft.active),
+        timeline=draft.full if view == "full" else draft.active,
     )
 
 
@@ -150,24 +140,23 @@ BYTES_PER_TOKEN = 4
 """The usual estimate for text and code."""
 
 
-def estimate_usage(timeline: Sequence[Entry], native_id: str) -> Timeline:
+def estimate_usage(timeline: Sequence[Entry], native_id: str) -> tuple[Entry, ...]:
     """Return the timeline with estimated tokens for each answer: all earlier text is its prompt."""
-    entries: list[StoredEntry] = []
+    entries: list[Entry] = []
     said = 0
-    for place, stored in enumerate(stored_entries(timeline)):
-        entry = load_entry(stored)
+    for place, entry in enumerate(timeline):
         if not isinstance(entry, Message):
-            entries.append(stored)
+            entries.append(entry)
             continue
         size = _message_size(entry)
         if entry.role == "assistant":
             given, output = _to_tokens(said), _to_tokens(size)
             request = f"{native_id}/{entry.id or place}"
             guess = Usage(request, given, None, 0, output, None, None, given + output, estimated=True)
-            stored = change_entry(stored, usage=guess)  # noqa: PLW2901
-        entries.append(stored)
+            entry = msgspec.structs.replace(entry, usage=guess)  # noqa: PLW2901
+        entries.append(entry)
         said += size
-    return as_timeline(entries)
+    return tuple(entries)
 
 
 def _message_size(message: Message) -> int:

@@ -16,12 +16,14 @@ import msgspec
 from msgspec.structs import replace
 
 from retold.archive.database import DamagedError
-from retold.archive.index.writer import StoredTimeline, Timeline, TimelineChunk, open_timeline
+from retold.archive.index.documents import entry_texts
+from retold.archive.index.reader import StoredTimeline, open_timeline
+from retold.archive.index.writer import Timeline, TimelineChunk
 from retold.archive.queries.listing import has_copied_prompts, load_prompt_seqs
 from retold.archive.queries.lookups import load_cluster_size, load_stamp_by_id
 from retold.archive.store import Store
 from retold.model.serialization import ENTRY_PACKER, UnpackError, ValuePacker, bundle, unbundle
-from retold.model.session import Entry, Fate, Message, Session, ToolCall, View, first_text
+from retold.model.session import Entry, Fate, Message, Session, ToolCall, View, first_text, is_spoken
 from retold.sessions import conversations
 from retold.sessions.load import Ownership, SessionRow, find_session, load_raw
 
@@ -266,22 +268,22 @@ def _slice_of_chunks(store: Store, row: SessionRow, bounds: _SliceBounds) -> Tim
 def _open_timeline(store: Store, row: SessionRow) -> StoredTimeline | None:
     if not _is_long(store, row):  # saves opening the index
         return None
-    return open_timeline(store.folder, row.uid, load_stamp_by_id(store, row.id))
+    return open_timeline(store, row.uid, load_stamp_by_id(store, row.id))
 
 
 def _is_long(store: Store, row: SessionRow) -> bool:
     return load_cluster_size(store, row.agent, row.cluster) >= conversations.LONG_SESSION
 
 
-def _packed_entries(chunks: Iterable[TimelineChunk], first: int, total: int) -> Iterator[bytes]:
+def _packed_entries(chunks: Iterable[tuple[int, bytes]], first: int, total: int) -> Iterator[bytes]:
     """Yield the packed entries from one on; raises UnpackError if one is missing."""
     seq = first
-    for chunk in chunks:
-        packed = unbundle(chunk.data)
-        end = chunk.seq + len(packed)
-        if not chunk.seq <= seq < end:
+    for start, data in chunks:
+        packed = unbundle(data)
+        end = start + len(packed)
+        if not start <= seq < end:
             raise UnpackError("a stretch is missing")
-        yield from packed[seq - chunk.seq :]
+        yield from packed[seq - start :]
         seq = end
     if seq != total:
         raise UnpackError("the end is missing")
@@ -303,20 +305,23 @@ def _size(session: Session) -> int:
     return sum(source.bytes for source in session.sources)
 
 
-def make_timeline(timeline: Sequence[Entry]) -> Timeline:
-    """Return a timeline as the index stores it."""
-    return Timeline(
-        len(timeline), bundle(map(OUTLINE.pack, outline_entries(timeline))), _make_chunks(timeline)
-    )
+def make_timeline(session: Session) -> Timeline:
+    """Return the timeline of a session as the index stores it."""
+    timeline = session.timeline
+    outline = bundle(map(OUTLINE.pack, outline_entries(timeline)))
+    return Timeline(len(timeline), outline, _make_chunks(timeline, has_documents=is_spoken(session)))
 
 
-def _make_chunks(timeline: Sequence[Entry]) -> Iterator[TimelineChunk]:
+def _make_chunks(timeline: Sequence[Entry], *, has_documents: bool) -> Iterator[TimelineChunk]:
     """Yield chunks, cut from the start on: where a session grows, all but the last stay the same."""
     packed: list[bytes] = []
+    texts: list[str] = []
     size = 0
     for end, entry in enumerate(timeline, 1):
         packed.append(ENTRY_PACKER.pack(entry))
         size += len(packed[-1])
+        if has_documents:
+            texts.append(entry_texts(end - 1, entry))
         if len(packed) == _CHUNK_ENTRIES or size >= _CHUNK_BYTES or end == len(timeline):
-            yield TimelineChunk(end - len(packed), bundle(packed))
-            packed, size = [], 0
+            yield TimelineChunk(end - len(packed), bundle(packed), "".join(texts).encode("utf-8", "replace"))
+            packed, texts, size = [], [], 0

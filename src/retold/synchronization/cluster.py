@@ -31,7 +31,6 @@ from retold.model.problem import Problem, problem
 from retold.model.serialization import encode_problem
 from retold.model.session import Clue, Session, SourceFile, SourceState
 from retold.model.spool import Spool, SpoolError
-from retold.model.spooled_timeline import use_folder
 from retold.projects.resolver import ProjectResolver
 from retold.reading.disk import DISK, EMPTY_DISK, printable_path
 from retold.sessions import conversations
@@ -603,7 +602,7 @@ def make_index_entry(  # noqa: PLR0913 - a session, and how it is kept
     if is_long:
         from retold.sessions.slices import make_timeline
 
-        timeline = make_timeline(session.timeline)
+        timeline = make_timeline(session)
     uids = [number for number, _ in originals]
     return IndexEntry(uid, stamp, uids, parts if is_large else list(parts), timeline)
 
@@ -634,7 +633,6 @@ def stamp_of(readings: Sequence[Reading]) -> bytes:
 def make_runner(
     facts: ProjectFacts, scraps: SharedScraps, excluded: Sequence[str], store: Store
 ) -> JobRunner:
-    """Return a runner; every process makes its own, and from then on spools the entries of large files."""
-    use_folder(store.folder)
+    """Return a runner; every process makes its own."""
     policy = KeepPolicy(load_forgotten_uids(store), excluded)
     return JobRunner(store, AGENTS, ProjectResolver(*facts), scraps, policy)

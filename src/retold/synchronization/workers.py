@@ -11,11 +11,9 @@ from typing import Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 
-from retold.archive.database import RetoldError
 from retold.archive.index.writer import IndexWriter
 from retold.archive.store import SHARDS, Store
 from retold.archive.writer import ClusterUpdate
-from retold.model.spool import SpoolError
 from retold.processes import PRIVATE, can_fork, fork
 from retold.synchronization.cluster import ClusterJob, JobResult, JobRunner
 
@@ -124,11 +122,8 @@ def run_inline(
 
 def write_entries(result: JobResult, shards: Sequence[IndexWriter]) -> ClusterUpdate:
     """Write the entries of a result into the index, and return its update."""
-    try:
-        for entry in result.entries:
-            shard_for(entry.uid, shards).put(entry)
-    except SpoolError as error:
-        raise RetoldError(str(error)) from error
+    for entry in result.entries:
+        shard_for(entry.uid, shards).put(entry)
     return result.update
 
 

@@ -34,7 +34,6 @@ from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem, problem
 from retold.model.serialization import deep_repr, short_repr
 from retold.model.session import Context, Entry, Event, Message, Part, Text, ToolCall, Usage
-from retold.model.spooled_timeline import spool_for
 from retold.reading.diagnostics import ReaderNotes
 from retold.reading.disk import Disk
 from retold.reading.jsonl import FILE_START, JsonLine, LineFile, Piece, decode_line, open_lines
@@ -57,7 +56,9 @@ def claim_usage(line: AnswerLine, state: State) -> Usage | None:
         place, output, _ = known
         if output > (record.output_tokens or 0):
             return None
-        state.remove_usage(place)
+        bearer = state.nodes[place].entry
+        if isinstance(bearer, Message):
+            state.replace_entry(place, replace(bearer, usage=None))
     return make_usage(record, request)
 
 
@@ -372,7 +373,7 @@ def read(source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] |
         if file.mark == FILE_START or before is None or before.line_end_state is None:
             if source.home is None and not _is_transcript(file, source.display_path):
                 return problem("not-a-session", "no transcript of Claude Code", source.display_path)
-            line_end_state = State(source.display_path, origin_of(source.path), spool_for(file.size))
+            line_end_state = State(source.display_path, origin_of(source.path))
         else:
             line_end_state = before.line_end_state.copy()
         state = _fold_lines(line_end_state, file, source.disk)

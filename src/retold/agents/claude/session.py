@@ -30,16 +30,6 @@ from retold.model.session import (
     View,
     root_hash,
 )
-from retold.model.spooled_timeline import (
-    StoredEntry,
-    Timeline,
-    as_timeline,
-    change_entry,
-    heads_of,
-    load_entry,
-    store_again,
-    stored_entries,
-)
 from retold.reading.jsonl import FILE_START, FileMark
 
 LARGEST_GAP = timedelta(seconds=5)
@@ -86,7 +76,7 @@ class Transcript(msgspec.Struct, frozen=True):
         """The id of the subagent; 1.x has none, so the first line's id is used."""
         if self.chain == MAIN:
             return self.state.agent_id
-        return (self.state.nodes[self.chain].head.id or str(self.chain))[:8]
+        return (self.state.nodes[self.chain].entry.id or str(self.chain))[:8]
 
 
 def places_by_chain(state: State) -> dict[int, list[int]]:
@@ -94,7 +84,7 @@ def places_by_chain(state: State) -> dict[int, list[int]]:
     chains: dict[int, list[int]] = {}
     for place, node in enumerate(state.nodes):
         chains.setdefault(node.chain, []).append(place)
-    spoken = {node.chain for node in state.nodes if isinstance(node.head, Message)}
+    spoken = {node.chain for node in state.nodes if isinstance(node.entry, Message)}
     found = {chain: chains[chain] for chain in sorted(spoken)}
     if found and MAIN not in found:
         first = next(iter(found))
@@ -129,7 +119,7 @@ def resolve_subagent_fates(state: State, places: Sequence[int]) -> tuple[list[in
 def _is_superseded(state: State, place: int) -> bool:
     """Return whether a line was retracted, or replaced by another line with its id."""
     node = state.nodes[place]
-    name = node.head.id if node.is_chained else None
+    name = node.entry.id if node.is_chained else None
     return name is not None and (name in state.retracted_ids or state.places[name] != place)
 
 
@@ -141,7 +131,7 @@ def _fate(state: State, place: int, *, is_live: bool, is_before: bool, is_left: 
         return "superseded"
     if is_before:
         return "compacted"
-    return "rewound" if is_left or isinstance(node.head, Message) else "live"
+    return "rewound" if is_left or isinstance(node.entry, Message) else "live"
 
 
 def _find_parents(state: State) -> list[int | None]:
@@ -159,11 +149,11 @@ def _find_parent(state: State, place: int) -> int | None:
     candidates = [
         other for other in range(max(place - _LOOK_BACK, 0), place) if _is_just_before(state, other, place)
     ]
-    return max(candidates, key=lambda other: (str(state.nodes[other].head.at), other), default=None)
+    return max(candidates, key=lambda other: (str(state.nodes[other].entry.at), other), default=None)
 
 
 def _is_just_before(state: State, other: int, place: int) -> bool:
-    node, at, then = state.nodes[other], state.nodes[place].head.at, state.nodes[other].head.at
+    node, at, then = state.nodes[other], state.nodes[place].entry.at, state.nodes[other].entry.at
     if not node.is_chained or node.chain != MAIN or at is None or then is None:
         return False
     return timedelta() <= at - then <= LARGEST_GAP
@@ -181,7 +171,7 @@ def _find_leaf(state: State, parents: Sequence[int | None]) -> int | None:
 
 def _can_be_leaf(state: State, place: int) -> bool:
     node = state.nodes[place]
-    return node.chain == MAIN and node.is_chained and state.places.get(node.head.id or "") == place
+    return node.chain == MAIN and node.is_chained and state.places.get(node.entry.id or "") == place
 
 
 def _path_to_root(parents: Sequence[int | None], leaf: int | None) -> list[int]:
@@ -195,12 +185,12 @@ def _path_to_root(parents: Sequence[int | None], leaf: int | None) -> list[int]:
 
 def _find_detached(state: State, path: Sequence[int]) -> Iterator[int]:
     """Yield the other blocks of the responses on the path and the results of their calls, whatever their parents."""
-    entries = [state.nodes[place].head for place in path]
+    entries = [state.nodes[place].entry for place in path]
     responses = {entry.response for entry in entries if isinstance(entry, Message) and entry.response}
     blocks = [
         place
         for place, node in enumerate(state.nodes)
-        if isinstance(node.head, Message) and node.head.response in responses and _can_be_leaf(state, place)
+        if isinstance(node.entry, Message) and node.entry.response in responses and _can_be_leaf(state, place)
     ]
     yield from blocks
     calls = {part.id for place in blocks for part in _parts(state.nodes[place]) if isinstance(part, ToolCall)}
@@ -216,7 +206,7 @@ def _parts(node: Node) -> Sequence[object]:
 def _move_preserved(state: State, places: list[int], path: Sequence[int]) -> list[int]:
     """Return the lines with those that a compaction preserved, behind its summary."""
     for place in path:
-        preserved = state.preserved.get(state.nodes[place].head.id or "")
+        preserved = state.preserved.get(state.nodes[place].entry.id or "")
         if preserved is not None:
             names = preserved.names or _preserved_ids(preserved, state)
             moved = [state.places[name] for name in names if name in state.places]
@@ -253,7 +243,7 @@ def _branches_with_prompts(nodes: Sequence[Node], heads: Sequence[int]) -> set[i
     return {
         head
         for node, head in zip(nodes, heads, strict=True)
-        if isinstance(node.head, Message) and node.head.prompt is not None
+        if isinstance(node.entry, Message) and node.entry.prompt is not None
     }
 
 
@@ -261,8 +251,8 @@ def make_draft(transcript: Transcript, readings: Sequence[Reading]) -> Draft:
     """Return the draft of a conversation."""
     state, agent_id = transcript.state, transcript.agent_id
     entries, active = _make_timelines(transcript)
-    full = as_timeline(entries.values())
-    started_at, ended_at = _time_span(heads_of(full))
+    full = tuple(entries.values())
+    started_at, ended_at = _time_span(full)
     modified_at = min(reading.modified_at for reading in readings)
     session_key = f"claude:{state.session_id}"
     return Draft(
@@ -282,11 +272,11 @@ def make_draft(transcript: Transcript, readings: Sequence[Reading]) -> Draft:
         problems=(*state.problems, *_orphan_problems(state)) if transcript.is_first else (),
         extra=_extra(state),
         full=full,
-        active=as_timeline([entries[place] for place in active]),
+        active=tuple([entries[place] for place in active]),
     )
 
 
-def _make_timelines(transcript: Transcript) -> tuple[dict[int, StoredEntry], list[int]]:
+def _make_timelines(transcript: Transcript) -> tuple[dict[int, Entry], list[int]]:
     """Return all entries of a conversation by place, and the places of those that would be loaded."""
     state, owner = transcript.state, transcript.state.owner
     live, fates = (
@@ -294,33 +284,32 @@ def _make_timelines(transcript: Transcript) -> tuple[dict[int, StoredEntry], lis
     )
     entries = {
         place: _with_fate(
-            state.nodes[place].stored, fates[place], is_own=state.nodes[place].session in (owner, None)
+            state.nodes[place].entry, fates[place], is_own=state.nodes[place].session in (owner, None)
         )
         for place in transcript.places
     }
     entries |= _complete_orphans(state, entries)
     if transcript.chain in state.answered_chains and transcript.chain not in state.billed_chains:
-        timeline = estimate_usage(as_timeline(entries.values()), state.session_id)
-        entries = dict(zip(entries, stored_entries(timeline), strict=True))
+        entries = dict(zip(entries, estimate_usage(tuple(entries.values()), state.session_id), strict=True))
     return entries, [place for place in live if place in entries and state.nodes[place].is_chained]
 
 
-def _complete_orphans(state: State, entries: dict[int, StoredEntry]) -> dict[int, StoredEntry]:
+def _complete_orphans(state: State, entries: dict[int, Entry]) -> dict[int, Entry]:
     """Return the lines of results without a call, with the fields that the call would hold."""
-    whole: dict[int, StoredEntry] = {}
+    whole: dict[int, Entry] = {}
     for place, result in state.early_results.values():
         fields = {"toolUseResult": result.twin, "content": result.rest}
         beyond = {name: value for name, value in fields.items() if value}
         if beyond and place in entries:
-            entry = load_entry(whole.get(place, entries[place]))
-            whole[place] = state.keep(replace(entry, extra=(entry.extra or {}) | beyond))
+            entry = whole.get(place, entries[place])
+            whole[place] = replace(entry, extra=(entry.extra or {}) | beyond)
     return whole
 
 
-def _with_fate(entry: StoredEntry, fate: Fate, *, is_own: bool) -> StoredEntry:
+def _with_fate(entry: Entry, fate: Fate, *, is_own: bool) -> Entry:
     if fate == "live" and is_own:
         return entry
-    return change_entry(entry, fate=fate, own=is_own)
+    return replace(entry, fate=fate, own=is_own)
 
 
 def _time_span(entries: Sequence[Entry]) -> tuple[datetime | None, datetime | None]:
@@ -354,7 +343,7 @@ def _status(latest: Sequence[Node]) -> SessionStatus:
     ends = (
         node.entry
         for node in latest
-        if node.is_stop or isinstance(node.head, Message) or node.head.kind == "error"
+        if node.is_stop or isinstance(node.entry, Message) or node.entry.kind == "error"
     )
     return status_after(next(ends, None))
 
@@ -400,12 +389,12 @@ class _CopyMerger:
     def __init__(self, state: State) -> None:
         self._state = state
         self._unnamed = {msgspec.json.encode(node.entry) for node in state.nodes if not node.is_chained}
-        self._requests = Counter(_request(node.head) for node in state.nodes)
+        self._requests = Counter(_request(node.entry) for node in state.nodes)
         """The number of lines with each request."""
         self._superseded: dict[str | None, list[str]] = {}
         """The words of superseded versions of lines by the lines' ids, sorted."""
         for place, node in enumerate(state.nodes):
-            if node.is_chained and state.places.get(node.head.id or "", place) != place:
+            if node.is_chained and state.places.get(node.entry.id or "", place) != place:
                 self._supersede(node.entry)
 
     def add(self, other: State, *, is_newer: bool) -> bool:
@@ -415,7 +404,7 @@ class _CopyMerger:
         state.titles = other.titles | state.titles
         chains, added, versions = {MAIN: MAIN}, dict[int, int](), list[tuple[int, Node]]()
         for place, node in enumerate(other.nodes):
-            known = state.places.get(node.head.id or "") if node.is_chained else None
+            known = state.places.get(node.entry.id or "") if node.is_chained else None
             if place == node.chain:
                 chains[place] = len(state.nodes) if known is None else state.nodes[known].chain
             copied = replace(node, chain=chains.get(node.chain, MAIN))
@@ -450,7 +439,7 @@ class _CopyMerger:
         """Index a line that was added."""
         if not node.is_chained:
             self._unnamed.add(msgspec.json.encode(node.entry))
-        self._requests[_request(node.head)] += 1
+        self._requests[_request(node.entry)] += 1
 
     def _add_versions(self, versions: Sequence[tuple[int, Node]], *, is_newer: bool) -> None:
         """Add other versions of known lines; a superseded version has no request that another line has."""
@@ -459,7 +448,7 @@ class _CopyMerger:
         for known, node in versions:
             nodes.append(node)
             if is_newer:
-                self._requests[_request(nodes[known].head)] -= 1
+                self._requests[_request(nodes[known].entry)] -= 1
                 self._note(node)
                 nodes[known], nodes[-1] = nodes[-1], nodes[known]
         for place in range(start, len(nodes)):
@@ -535,7 +524,7 @@ def _times(nodes: Sequence[Node]) -> list[datetime | None]:
     """Return the time of each line; without a time, that of the line before."""
     times: list[datetime | None] = []
     for node in nodes:
-        times.append(node.head.at or (times[-1] if times else None))
+        times.append(node.entry.at or (times[-1] if times else None))
     return times
 
 
@@ -553,13 +542,11 @@ def _link_children(session: Session, sessions: Sequence[Session]) -> Session:
         (child for child in sessions if child.parent == session.key),
         key=lambda child: (str(child.started_at), child.key),
     )
-    if not found:
-        return session
     named = set(_named_children(session))
     waiting = _group_by_task([child for child in found if child.key not in named])
-    timeline: Timeline = session.timeline
-    if waiting:
-        timeline = as_timeline(_link_calls(stored, waiting) for stored in stored_entries(timeline))
+    timeline = (
+        tuple(_link_calls(entry, waiting) for entry in session.timeline) if waiting else session.timeline
+    )
     return replace(session, children=tuple(child.key for child in found), timeline=timeline)
 
 
@@ -582,13 +569,12 @@ def _task(child: Session) -> str | None:
     return next((part.text for part in parts if isinstance(part, Context) and part.kind == "task"), None)
 
 
-def _link_calls(stored: StoredEntry, waiting: ChildrenByTask) -> StoredEntry:
+def _link_calls(entry: Entry, waiting: ChildrenByTask) -> Entry:
     """Return an entry with each call that started a subagent linked to the first one with its prompt."""
-    entry = load_entry(stored)
     if not isinstance(entry, Message):
-        return stored
+        return entry
     parts = tuple(_link_call(part, waiting) if isinstance(part, ToolCall) else part for part in entry.parts)
-    return store_again(stored, replace(entry, parts=parts))
+    return replace(entry, parts=parts)
 
 
 def _link_call(call: ToolCall, waiting: ChildrenByTask) -> ToolCall:

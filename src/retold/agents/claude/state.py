@@ -12,7 +12,6 @@ from retold.agents.claude.raw import Record
 from retold.agents.claude.tool_results import Result
 from retold.model.problem import Problem
 from retold.model.session import Entry, Event, Message
-from retold.model.spooled_timeline import EntrySpool, StoredEntry, change_entry, head_of, load_entry
 
 FACTS = ("cwd", "version", "gitBranch", "userType", "entrypoint", "slug")
 """The fields of every line about its session."""
@@ -25,7 +24,7 @@ MAIN = -1
 class Node(msgspec.Struct, frozen=True, gc=False):
     """An entry with its links; the entry's id is the id of the line."""
 
-    stored: StoredEntry
+    entry: Entry
     parent: str | None = None
     session: str | None = None
     """The session of the line: lines of another session are copies."""
@@ -34,16 +33,6 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     """Whether other lines can name this one as their parent."""
     is_stop: bool = False
     """Whether a person interrupted the agent here."""
-
-    @property
-    def entry(self) -> Entry:
-        """The entry."""
-        return load_entry(self.stored)
-
-    @property
-    def head(self) -> Entry:
-        """The entry, without its contents if the file is large."""
-        return head_of(self.stored)
 
 
 class PreservedLines(msgspec.Struct, frozen=True, gc=False):
@@ -60,8 +49,6 @@ class State(msgspec.Struct):
 
     path: str
     origin: Origin
-    spool: EntrySpool | None = None
-    """The place of the entries of a large file."""
     nodes: list[Node] = []
     places: dict[str, int] = {}
     """The place of each line by its id."""
@@ -121,9 +108,7 @@ class State(msgspec.Struct):
 
     def add(self, node: Node) -> int:
         """Add a node and return its place: of lines with one id the last counts, at the place of the first."""
-        name, place = node.head.id, len(self.nodes)
-        if self.spool is not None:
-            node = replace(node, stored=self.keep(node.entry))
+        name, place = node.entry.id, len(self.nodes)
         if node.is_chained and name is not None:
             known = self.places.setdefault(name, place)
             if known != place:
@@ -136,7 +121,7 @@ class State(msgspec.Struct):
     def _move_to_end(self, place: int) -> None:
         """Move a node to the end, with the tokens of its response."""
         node = self.nodes[place]
-        usage = node.head.usage if isinstance(node.head, Message) else None
+        usage = node.entry.usage if isinstance(node.entry, Message) else None
         bearer = None if usage is None else self.responses.get(usage.request)
         if usage is not None and bearer is not None and bearer[0] == place:
             self.responses[usage.request] = (len(self.nodes), *bearer[1:])
@@ -167,17 +152,7 @@ class State(msgspec.Struct):
 
     def replace_entry(self, place: int, entry: Entry) -> None:
         """Replace the entry at a place."""
-        self.nodes[place] = replace(self.nodes[place], stored=self.keep(entry))
-
-    def keep(self, entry: Entry) -> StoredEntry:
-        """Return an entry as it is kept."""
-        return entry if self.spool is None else self.spool.put(entry)
-
-    def remove_usage(self, place: int) -> None:
-        """Remove the tokens of the entry at a place."""
-        node = self.nodes[place]
-        if isinstance(node.head, Message):
-            self.nodes[place] = replace(node, stored=change_entry(node.stored, usage=None))
+        self.nodes[place] = replace(self.nodes[place], entry=entry)
 
     @property
     def native_id(self) -> str | None:

@@ -18,7 +18,6 @@ from retold.model.builder import Draft, assemble_session, estimate_usage, status
 from retold.model.problem import Problem, problem
 from retold.model.serialization import allow_deep_values
 from retold.model.session import Coverage, Entry, Fate, Message, Part, Session, ToolCall, View
-from retold.model.spooled_timeline import Timeline
 from retold.reading.diagnostics import ReaderNotes
 
 
@@ -203,7 +202,7 @@ def make_draft(readings: Sequence[Reading], lists: Sequence[Reading], view: View
     meta, path = first.state.meta, readings[0].source
     thread = first.thread or path.path.name.partition(".")[0]
     notes = ReaderNotes(path.display_path)
-    full: Timeline = make_timeline(rollouts)
+    full = make_timeline(rollouts)
     if all(entry.usage is None for entry in full if type(entry) is Message):
         full = estimate_usage(full, thread)
     started_at, ended_at, are_derived = _times(readings, notes.parse_time(meta.get("timestamp")), full)

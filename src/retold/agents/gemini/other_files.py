@@ -28,7 +28,6 @@ from retold.model.session import (
     Text,
     Totals,
 )
-from retold.model.spooled_timeline import Timeline
 from retold.reading.diagnostics import elapsed_ms, parse_time
 from retold.reading.jsonl import JsonLine
 
@@ -125,7 +124,7 @@ def make_capture_draft(reading: Reading) -> Draft:
     """Return the draft of a captured run."""
     capture: CaptureFile = reading.state
     notes = Notes(reading.source.display_path)
-    timeline: Timeline = tuple(
+    timeline = tuple(
         _stream_entries(capture, notes) if capture.is_stream else _answer_entries(capture.objects[0].value)
     )
     last = capture.objects[-1].value if capture.objects else {}

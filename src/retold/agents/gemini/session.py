@@ -48,7 +48,6 @@ from retold.model.builder import Draft, assemble_session, estimate_usage
 from retold.model.problem import Problem, problem
 from retold.model.serialization import allow_deep_values
 from retold.model.session import Coverage, Entry, Message, Project, Session, SessionStatus, ToolCall, View
-from retold.model.spooled_timeline import Timeline
 from retold.reading.diagnostics import to_milliseconds
 from retold.reading.json_decode import text_or_none
 
@@ -155,7 +154,7 @@ def make_draft(file: Transcript, readings: Sequence[Reading], view: View) -> Dra
     parent = _parent(file.origin)
     key = f"{parent}/{file.origin.stem}" if parent else f"gemini:{file.origin.stem}"
     context = RecordContext(notes, native_id or file.origin.stem, key, is_subagent, file.outputs)
-    full: Timeline = make_full_timeline(file.state, context)
+    full = make_full_timeline(file.state, context)
     if all(entry.usage is None for entry in full if type(entry) is Message):
         full = estimate_usage(full, context.native_id)
     modified_at = min(reading.modified_at for reading in readings)
@@ -276,7 +275,7 @@ def _status(records: Sequence[Any]) -> SessionStatus:
 
 
 def _times(
-    file: Transcript, about: FileFacts, timeline: Timeline, notes: Notes, modified_at: datetime
+    file: Transcript, about: FileFacts, timeline: tuple[Entry, ...], notes: Notes, modified_at: datetime
 ) -> tuple[datetime | None, datetime | None, bool]:
     notes.place = None
     first_said = next((entry.at for entry in timeline if entry.at is not None), None)

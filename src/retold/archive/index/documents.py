@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from retold.model.session import (
     Context,
     DiffDisplay,
     Display,
+    Entry,
     Event,
     FilesDisplay,
     Message,
@@ -56,18 +58,28 @@ class MessageDocuments(msgspec.Struct, gc=False):
     """Each with the index of its document."""
 
 
+def entry_texts(seq: int, entry: Entry) -> str:
+    """Return the texts of an entry that have regions, in the order of its documents."""
+    found = _of_entry(seq, entry)
+    return "".join([text for _, text in sorted(found.texts, key=itemgetter(0))])
+
+
 def make_documents(session: Session) -> Iterator[MessageDocuments]:
     """Yield all documents of a session, message by message; none if nobody spoke."""
     if not is_spoken(session):
         return
     for seq, entry in enumerate(session.timeline):
-        found = _of_message(seq, entry) if isinstance(entry, Message) else _of_event(seq, entry)
+        found = _of_entry(seq, entry)
         if found.texts:
             yield found
     if session.summary:
         yield MessageDocuments(
             [SearchDocument(SUMMARY_SEQ, None, [session.summary], [], [])], [(0, session.summary)]
         )
+
+
+def _of_entry(seq: int, entry: Entry) -> MessageDocuments:
+    return _of_message(seq, entry) if isinstance(entry, Message) else _of_event(seq, entry)
 
 
 def _of_event(seq: int, event: Event) -> MessageDocuments:

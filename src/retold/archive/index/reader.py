@@ -21,12 +21,12 @@ from retold.archive.database import (
 from retold.archive.index.tokenizer import LONGEST_NAME
 from retold.archive.queries.listing import join_conditions, register_functions
 from retold.archive.schema import INDEX_MARK, INDEX_STEPS
-from retold.archive.store import SHARDS, Originals, Store, decompress, shard_path
+from retold.archive.store import SHARDS, Originals, Store, decompress, decompress_with, shard_path
 
 TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-    from typing import Any, TypeVar
+    from typing import Any, Self, TypeVar
 
     from retold.archive.queries.listing import Condition
 
@@ -76,6 +76,15 @@ _IS_OF_ARCHIVE = (
     "SELECT (SELECT value FROM main.facts WHERE name = 'archive')"
     " IS (SELECT value FROM archive.facts WHERE name = 'id')"
 )
+_TIMELINE = "SELECT entries.id, total, outline FROM entries JOIN timelines ON session = entries.id WHERE uid = ? AND stamp = ?"
+_CHUNKS_FROM = """
+SELECT seq, packed, needs_texts,
+    (SELECT min(later.seq) FROM timeline_chunks AS later WHERE later.session = ?1 AND later.seq > timeline_chunks.seq)
+FROM timeline_chunks WHERE session = ?1 AND seq >=
+    (SELECT max(seq) FROM timeline_chunks WHERE session = ?1 AND seq <= ?2) ORDER BY seq
+"""
+_MOST_ENTRIES = 1 << 62
+_REGIONS = "SELECT regions FROM docs WHERE session = ? AND seq BETWEEN ? AND ? ORDER BY seq, position"
 _JOIN_MESSAGES = "LEFT JOIN archive.messages ON messages.session = sessions.id AND messages.seq = docs.seq"
 MAPPED_BYTES = 256 << 20
 """Bytes of a file that are mapped into memory."""
@@ -254,20 +263,28 @@ class IndexFile:
 
     def read_text(self, entry: int, region: str) -> str | None:
         """Return the text in a region; None if it is no longer there."""
+        try:
+            return _decode_string(self._read_escaped(entry, region).decode("utf-8", "surrogatepass"))
+        except ValueError:  # the original has been rewritten
+            return None
+
+    def read_texts(self, entry: int, regions: Iterable[str]) -> str:
+        """Return the texts in some regions together; raises ValueError for an original that has been rewritten."""
+        escaped = b"".join([self._read_escaped(entry, region) for region in regions])
+        return _decode_string(escaped.decode())
+
+    def _read_escaped(self, entry: int, region: str) -> bytes:
+        """Return the text in a region as JSON has it."""
         where, first, length, *nesting = region.split(".")
         start, size = int(first, 16), int(length, 16)
         if where.startswith("-"):
-            raw = self._read_page(entry, int(where[1:], 16))[start : start + size]
-        else:
-            if entry not in self._original_ids:
-                self._original_ids[entry] = self._load_original_ids(entry)
-            original = self._original_ids[entry][int(where, 16)]
-            raw = self._originals.read(original, start, size) if original >= 0 else b""
-        try:
-            text = _decode_string(raw.decode("utf-8", "surrogatepass"))
-            return _decode_string(text) if nesting else text  # escaped twice
-        except ValueError:  # the original has been rewritten
-            return None
+            return self._read_page(entry, int(where[1:], 16))[start : start + size]
+        if entry not in self._original_ids:
+            self._original_ids[entry] = self._load_original_ids(entry)
+        original = self._original_ids[entry][int(where, 16)]
+        raw = self._originals.read(original, start, size) if original >= 0 else b""
+        # JSON in JSON is escaped twice.
+        return _decode_string(raw.decode()).encode() if nesting else raw
 
     def _load_original_ids(self, entry: int) -> list[int]:
         """Return the ids of the originals that a session's regions refer to; -1 for one that is gone."""
@@ -296,6 +313,59 @@ def _decode_string(inner: str) -> str:
     if end <= len(inner):
         raise ValueError(inner)
     return str(text)
+
+
+class StoredTimeline:
+    """The timeline of a session in one snapshot; raises DamagedError for damage."""
+
+    def __init__(self, file: IndexFile, entry: int, total: int, outline: bytes) -> None:
+        self._file, self._entry, self.total, self._outline = file, entry, total, outline
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.connection.close()
+
+    def outline(self) -> bytes:
+        """Return the outline of what people said."""
+        return decompress(self._outline)
+
+    def chunks(self, first: int) -> Iterator[tuple[int, bytes]]:
+        """Yield the chunk with an entry, and those after it, each with the seq of its first entry."""
+        try:
+            rows = self._file.rows(_CHUNKS_FROM, (self._entry, first))
+            for seq, packed, needs_texts, end in rows:
+                yield seq, decompress_with(packed, self._texts(seq, end) if needs_texts else b"")
+        except (apsw.Error, RetoldError, TypeError, ValueError) as error:
+            raise IndexDamagedError(f"a part of a timeline cannot be read ({error})") from error
+
+    def _texts(self, first: int, end: int | None) -> bytes:
+        """Return the texts of documents of the entries from one to another, as `entry_texts` returned them."""
+        rows = self._file.rows(_REGIONS, (self._entry, first, _MOST_ENTRIES if end is None else end - 1))
+        regions = (region for (found,) in rows for region in found.split())
+        return self._file.read_texts(self._entry, regions).encode()
+
+
+def open_timeline(store: Store, uid: int, stamp: bytes) -> StoredTimeline | None:
+    """Open the timeline of a session with a stamp; None if there is none."""
+    for number in range(SHARDS):
+        try:
+            file = IndexFile(
+                shard_path(store.folder, number), store.path, is_mapped=False, patience=store.patience
+            )
+        except RetoldError:  # missing, damaged, or in a folder that may not be written
+            continue
+        # The file may have been replaced: closing the old one must not touch the log of the new one.
+        file.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        try:
+            row = next(file.rows(_TIMELINE, (uid, stamp)), None)
+        except (apsw.Error, RetoldError):
+            row = None
+        if row is not None:
+            return StoredTimeline(file, *row)
+        file.connection.close()
+    return None
 
 
 class Index:

@@ -2,34 +2,37 @@
 
 Conversation and output are separate tables: the first with positions of words, for phrases and ranking; the second, five times
 as large, without. The index has no text, only words and regions of originals with the texts. Of long sessions it has the whole
-timeline too, because a part of one could not be shown without reading all of the session.
+timeline too, because a part of one could not be shown without reading all of the session; its texts are in the originals.
 """
 
 from __future__ import annotations
 
-import os
 import zlib
 from itertools import chain, count
 
 import apsw
 
 from retold.archive.database import (
-    BUSY_TIMEOUT_MS,
     MACHINE_ERRORS,
     DamagedError,
     IndexDamagedError,
     as_index_error,
     connect,
     empty_log,
-    open_connection,
 )
 from retold.archive.schema import INDEX_MARK, INDEX_STEPS
-from retold.archive.store import SHARDS, TOKENIZER_VERSION, as_text, compress, decompress, digest, shard_path
+from retold.archive.store import (
+    TOKENIZER_VERSION,
+    as_text,
+    compress,
+    compress_with,
+    digest,
+)
 
 TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any, Self
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
 
     from retold.archive.index.documents import SearchDocument
     from retold.archive.index.tokenizer import IdentifierParts
@@ -39,25 +42,13 @@ if TYPE_CHECKING:
     """Documents with their regions, and pages that were filled with their texts."""
 
 
-_TIMELINE = """
-SELECT entries.id, total, outline FROM entries JOIN timelines ON timelines.session = entries.id WHERE uid = ? AND stamp = ?
-"""
-_CHUNKS_FROM = """
-SELECT seq, packed FROM timeline_chunks WHERE session = ?1 AND seq >=
-    (SELECT max(seq) FROM timeline_chunks WHERE session = ?1 AND seq <= ?2) ORDER BY seq
-"""
-
-_LEVEL = 1
-"""Of zstd: half the time of the originals' level for a fifth more space."""
-
-
 class TimelineChunk:
-    """Consecutive entries of a timeline, packed, and the seq of the first."""
+    """Consecutive entries of a timeline, packed, the seq of the first, and the texts of their documents."""
 
-    __slots__ = ("data", "seq")
+    __slots__ = ("data", "seq", "texts")
 
-    def __init__(self, seq: int, data: bytes) -> None:
-        self.seq, self.data = seq, data
+    def __init__(self, seq: int, data: bytes, texts: bytes = b"") -> None:
+        self.seq, self.data, self.texts = seq, data, texts
 
 
 class Timeline:
@@ -80,8 +71,8 @@ def write_timeline(execute: Execute, session: int, timeline: Timeline | None) ->
         checksum = digest(chunk.data)
         if known.pop(chunk.seq, None) != checksum:
             execute("DELETE FROM timeline_chunks WHERE session = ? AND seq = ?", (session, chunk.seq))
-            row = (session, chunk.seq, checksum, compress(chunk.data, _LEVEL))
-            execute("INSERT INTO timeline_chunks VALUES (NULL, ?, ?, ?, ?)", row)
+            row = (session, chunk.seq, checksum, compress_with(chunk.data, chunk.texts), bool(chunk.texts))
+            execute("INSERT INTO timeline_chunks VALUES (NULL, ?, ?, ?, ?, ?)", row)
     for seq in known:
         execute("DELETE FROM timeline_chunks WHERE session = ? AND seq = ?", (session, seq))
     execute("DELETE FROM timelines WHERE session = ?", (session,))
@@ -92,60 +83,6 @@ def remove_timeline(execute: Execute, session: int) -> None:
     """Remove the timeline of a session."""
     for table in ("timelines", "timeline_chunks"):
         execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608 - ours
-
-
-class StoredTimeline:
-    """The timeline of a session in one snapshot; raises IndexDamagedError for damage."""
-
-    def __init__(self, connection: apsw.Connection, session: int, total: int, outline: bytes) -> None:
-        self._connection, self._session, self.total, self._outline = connection, session, total, outline
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
-
-    def outline(self) -> bytes:
-        """Return the outline of what people said."""
-        return decompress(self._outline)
-
-    def chunks(self, first: int) -> Iterator[TimelineChunk]:
-        """Yield the chunk with an entry, and those after it."""
-        try:
-            for seq, data in self._connection.execute(_CHUNKS_FROM, (self._session, first)):
-                yield TimelineChunk(seq, decompress(data))
-        except apsw.Error as error:
-            raise IndexDamagedError(f"a part of a timeline cannot be read ({error})") from error
-
-
-def open_timeline(folder: str, uid: int, stamp: bytes) -> StoredTimeline | None:
-    """Open the timeline of a session with a stamp; None if there is none."""
-    for number in range(SHARDS):
-        path = shard_path(folder, number)
-        found = _open_in(path, uid, stamp) if os.path.exists(path) else None
-        if found is not None:
-            return found
-    return None
-
-
-def _open_in(path: str, uid: int, stamp: bytes) -> StoredTimeline | None:
-    try:
-        connection = open_connection(path)
-    except apsw.Error:  # a folder that may not be written
-        return None
-    try:
-        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        # The file may have been replaced: closing the old one must not touch the log of the new one.
-        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        connection.execute("PRAGMA query_only = 1; BEGIN")
-        row = connection.execute(_TIMELINE, (uid, stamp)).fetchone()
-    except apsw.Error:  # damaged, or of an earlier version
-        row = None
-    if row is None:
-        connection.close()
-        return None
-    return StoredTimeline(connection, *row)
 
 
 INDEX_ERRORS = (*MACHINE_ERRORS, apsw.SQLError)
