@@ -41,7 +41,7 @@ from retold.model.serialization import schemas
 from retold.model.tables import BOOL, FILES, MONEY, STRINGS, TABLES, TIME, Table
 from retold.model.tables import VERSION as TABLES_VERSION
 from retold.synchronization.fingerprints import library_version
-from retold.synchronization.prices import library_date, library_rates
+from retold.synchronization.prices import library_date, library_models, library_rates, model_digest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "retold"
@@ -92,7 +92,11 @@ def known_rates_file() -> str:
         f"{json.dumps(name)}: {json.dumps(one, sort_keys=True)}" for name, one in decoded.items()
     )
     dated = json.dumps([name for name in found if _accepts_dates(name, found[name])])
-    head = f'"version": "{library_version()}", "date": "{library_date()}", "dated": {dated}'
+    texts = {key: text for key, text in library_models().items() if key.partition("/")[0] in PROVIDERS}
+    models = json.dumps({key: model_digest(text) for key, text in texts.items()}, sort_keys=True)
+    head = (
+        f'"version": "{library_version()}", "date": "{library_date()}", "dated": {dated}, "models": {models}'
+    )
     return f'{{{head}, "rates": {{\n{lines}\n}}}}\n'
 
 

@@ -156,7 +156,6 @@ def test_what_is_known_is_what_the_library_says() -> None:
     assert told["version"] == version
     assert prices.known_date(version) == prices_module.library_date()
     assert prices.known_date("0.0.1") is None
-    assert prices.known_rates("gemini-2.5-pro", "0.0.1") is None
     assert len(told["rates"]) > 150
     for model in told["rates"]:
         known, asked = prices.known_rates(model, version), prices_module.library_rates(model)
@@ -168,6 +167,41 @@ def test_what_is_known_is_what_the_library_says() -> None:
             known, asked = prices.known_rates(name, version), prices_module.library_rates(name)
             assert known is None or (asked is not None and encode_rates(known) == encode_rates(asked)), name
     assert prices.known_rates("claude-sonnet-4-5-20250929", version) is not None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_known"),
+    [
+        ("", "", (True, True)),
+        (
+            "input_mtok=TieredPrices(base=Decimal('1.25')",
+            "input_mtok=TieredPrices(base=Decimal('1.75')",
+            (False, True),
+        ),
+        (
+            "ClauseStartsWith(starts_with='gemini-2.5-pro')",
+            "ClauseStartsWith(starts_with='gemini-2.5')",
+            (False, True),
+        ),
+        ("ClauseEquals(equals='gemini-2.5-pro-tts')", "ClauseEquals(equals='gemini-2.5-pro')", (False, True)),
+        ("name='Anthropic'", "name='Anthropic PBC'", (True, False)),
+        ("    Provider(", "    Company(", (False, False)),
+    ],
+)
+def test_another_version_has_the_known_prices_of_models_that_it_defines_the_same(
+    old: str, new: str, is_known: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = prices_module._library_source()  # noqa: SLF001
+    assert old in source
+    caches = (prices_module.library_models, prices_module._changed_models)  # noqa: SLF001
+    with monkeypatch.context() as newer:
+        newer.setattr(prices_module, "_library_source", lambda: source.replace(old, new))
+        for one in caches:
+            one.cache_clear()
+        models = ("gemini-2.5-pro", "claude-sonnet-4-5")
+        assert tuple(prices.known_rates(model, "9.9") is not None for model in models) == is_known
+    for one in caches:
+        one.cache_clear()
 
 
 def test_the_version_is_the_librarys_own(tmp_path: Path) -> None:

@@ -211,13 +211,18 @@ def known_version() -> str:
 
 def library_version() -> str | None:
     """Return the version of the price library; None without it. `importlib.metadata` would take four starts of Python."""
-    from importlib.machinery import PathFinder
-
-    found = PathFinder.find_spec(_PRICE_PACKAGE)
-    site = os.path.dirname(os.path.dirname(found.origin or "")) if found is not None else ""
+    site = os.path.dirname(library_folder())
     begin, end = f"{_PRICE_PACKAGE}-", ".dist-info"
     names = os.listdir(site) if site else []
     return next(
         (name[len(begin) : -len(end)] for name in names if name.startswith(begin) and name.endswith(end)),
         None,
     )
+
+
+def library_folder() -> str:
+    """Return the folder of the price library; "" without it."""
+    from importlib.machinery import PathFinder
+
+    found = PathFinder.find_spec(_PRICE_PACKAGE)
+    return "" if found is None else os.path.dirname(found.origin or "")
