@@ -11,6 +11,7 @@ from retold.archive.queries.lookups import load_stamps
 from retold.archive.store import Store
 from retold.synchronization.run import IndexFiles
 from support.conversation_files import FORMS, dice, turns
+from support.many_sessions import queries, write_talks
 from support.mixed_home import fill, talk
 from support.person import Person, archive_contents, table_differences
 
@@ -56,6 +57,23 @@ def test_workers_that_start_from_nothing_come_to_the_same(arena: Arena, tmp_path
     assert done.code == 0, done
     alone.sync()
     assert not table_differences(archive_contents(person.archive), archive_contents(alone.archive))
+
+
+def test_searches_answer_the_same_whatever_the_number_of_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids in the index, and which file has a session, depend on the number of workers and on which of them is free."""
+    write_talks(tmp_path / "ann", 400)
+    answers = {}
+    for workers in (0, 1, 2):
+        person = Person(tmp_path / "ann", tmp_path / f"retold-{workers}")
+        monkeypatch.setattr("retold.synchronization.run.pool_size", lambda _, workers=workers: workers)
+        person.sync()
+        answers[workers] = {
+            one.typed: person.run("search", "--json", "--", one.typed) for one in queries(200)
+        }
+    for typed, expected in answers[0].items():
+        assert answers[1][typed] == answers[2][typed] == expected, typed
 
 
 def test_two_workers_tell_each_session_once(arena: Arena, tmp_path: Path) -> None:
