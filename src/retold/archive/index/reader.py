@@ -256,10 +256,12 @@ class IndexFile:
     def identifiers_with(self, words: Collection[str]) -> Iterator[str]:
         """Yield identifiers that contain one of some words as letters."""
         # SQLite limits the length of patterns.
-        patterns = [f"%{word}%" for word in words if len(word) <= LONGEST_NAME]
-        if patterns:
-            sql = f"SELECT name FROM identifiers WHERE {' OR '.join(['name LIKE ?'] * len(patterns))}"  # noqa: S608 - ours
-            yield from (name for (name,) in self.rows(sql, patterns))
+        short = [word for word in words if len(word) <= LONGEST_NAME]
+        for word in short:
+            for (lines,) in self.rows(
+                "SELECT lines FROM identifier_lists WHERE lines LIKE ?", (f"%{word}%",)
+            ):
+                yield from _names_with(word, lines)
 
     def read_text(self, entry: int, region: str) -> str | None:
         """Return the text in a region; None if it is no longer there."""
@@ -299,6 +301,18 @@ class IndexFile:
             packed = next(self.rows(sql, (entry, position)), (b"",))[0]
             self._last_page = (entry, position, decompress(bytes(packed)) if packed else b"")
         return self._last_page[2]
+
+
+def _names_with(word: str, lines: str) -> Iterator[str]:
+    """Yield the names in a list of identifiers that contain a word, in any case."""
+    small = lines.lower()
+    start = small.find(word)
+    while start >= 0:
+        begin, end = small.rfind("\n", 0, start) + 1, small.find("\n", start)
+        name = lines[begin : small.index(" ", begin)]
+        if start < begin + len(name):  # not in the session behind it
+            yield name
+        start = small.find(word, end) if end >= 0 else -1
 
 
 def _decode_string(inner: str) -> str:

@@ -93,6 +93,8 @@ _BATCH_SIZE = 8 << 20
 """Characters that are given to FTS5 together."""
 _HASH_SIZE = 12 << 20
 """FTS5's `hashsize`: with its default of 1 MB, the first sync takes twice as long."""
+_MOST_LISTS, _LIST_LENGTH = 64, 2_000
+"""Lists of identifiers after which a sync merges them, and the length of a merged one."""
 _AUTOMERGE = 4
 """FTS5's own default, for syncs with few sessions."""
 
@@ -199,6 +201,8 @@ class IndexWriter:
         self._flush()
         if generation is not None:
             self.begin()
+            if self._value("SELECT count(*) FROM identifier_lists") > _MOST_LISTS:
+                self._merge_identifiers()
             self._execute("INSERT OR REPLACE INTO facts VALUES ('generation', ?)", (generation,))
         if self._connection.in_transaction:
             self._execute("COMMIT")
@@ -225,8 +229,9 @@ class IndexWriter:
             remove_timeline(execute, relative)
         for uid in uids:
             found = self._entry_id(uid)
-            # Identifiers that other sessions have too are found by their parts again after a reindex.
-            execute("DELETE FROM identifiers WHERE session = ?", (found,))
+            if found is not None:
+                # Identifiers that other sessions have too are found by their parts again after a reindex.
+                self._merge_identifiers(without=found)
             self.remove(uid)
         self.commit()
         for table in ("said", "output"):
@@ -324,12 +329,28 @@ class IndexWriter:
                 owners.append(session)
                 output.append((self._last_doc, prepare_text(text)))
         finder = self._identifiers = self._identifiers or IdentifierParts()
-        identifiers = [(name, owners[number]) for name, number in finder.find_new(begins)]
+        identifiers = [f"{name} {owners[number]:x}" for name, number in finder.find_new(begins)]
         # Other statements make FTS5 write its hash: its rows come last, and by table.
         self._execute_many("INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?)", rows)
-        self._execute_many("INSERT OR IGNORE INTO identifiers VALUES (?, ?)", identifiers)
+        if identifiers:
+            self._add_identifiers(identifiers)
         self._execute_many("INSERT INTO said (rowid, human, agent) VALUES (?, ?, ?)", said)
         self._execute_many("INSERT INTO output (rowid, text) VALUES (?, ?)", output)
+
+    def _add_identifiers(self, lines: Sequence[str]) -> None:
+        self._execute("INSERT INTO identifier_lists (lines) VALUES (?)", ("\n".join(lines),))
+
+    def _merge_identifiers(self, without: int | None = None) -> None:
+        """Merge the lists of identifiers, each identifier once, without those that were met first in a session."""
+        lists = self._execute("SELECT lines FROM identifier_lists ORDER BY id")
+        firsts: dict[str, str] = {}
+        for line in [line for (lines,) in lists for line in lines.split("\n")]:
+            firsts.setdefault(line.partition(" ")[0], line)
+        owner = "" if without is None else f" {without:x}"
+        lines = [line for line in firsts.values() if not owner or not line.endswith(owner)]
+        self._execute("DELETE FROM identifier_lists")
+        for start in range(0, len(lines), _LIST_LENGTH):
+            self._add_identifiers(lines[start : start + _LIST_LENGTH])
 
     def close(self) -> None:
         """Close the file."""
