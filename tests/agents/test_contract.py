@@ -17,7 +17,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from retold.agents.bookmarks import Bookmark, ReadWholeError
 from retold.agents.protocol import Agent, AgentHome, Reading, Source
 from retold.agents.registry import AGENTS
 from retold.lake.remote import RemoteDisk
@@ -25,6 +27,7 @@ from retold.model.problem import Problem
 from retold.model.serialization import to_builtins
 from retold.model.session import Session
 from retold.reading.disk import DISK, Disk
+from retold.synchronization.continuation import choose_bookmark, read_on
 from support import cases
 from support.disks import MemoryDisk, RecordingDisk, watch_paths
 
@@ -183,29 +186,34 @@ def cut_problems(size: int, first_line: int) -> set[str]:
     return codes | {"unreadable-by-agent", "no-metadata"} if size < first_line else codes
 
 
-def check_a_file_read_in_two_steps_is_the_file_read_at_once(agent: Agent, case: str, folder: Path) -> None:
+def check_a_file_that_is_read_on_is_the_file_read_at_once(agent: Agent, case: str, folder: Path) -> None:
     for file in cases.input_files(case):
         data = (folder / file).read_bytes()
-        source = Source(folder / file)
-        at_once = join_all(agent, agent.read(source))
+        source = Source(folder / file, cluster="one", is_growing=True)
+        at_once = agent.read(Source(source.path))
+        if isinstance(at_once, Problem) or len(at_once) != 1:
+            continue
+        whole = agent.join(at_once)
         for cut in cuts(data):
             os.truncate(source.path, cut)
             with located(file, cut):
                 before = agent.read(source)
+                found = None
+                if not isinstance(before, Problem) and len(before) == 1:
+                    found = choose_bookmark(agent, before[0], agent.join(before))
                 grow(source.path, data)
-                earlier = () if isinstance(before, Problem) else before
-                assert join_all(agent, agent.read(source, earlier)) == at_once
+                if found is not None:
+                    compare_read_on(agent, source, found.bookmark, whole)
 
 
-def check_a_file_that_was_written_again_is_read_from_its_start(agent: Agent, case: str, folder: Path) -> None:
-    for file in cases.input_files(case):
-        source = Source(folder / file)
-        before = agent.read(source)
-        lines = source.path.read_bytes().splitlines(keepends=True)
-        source.path.write_bytes(b"".join([*lines[:1], *reversed(lines[1:]), *lines[1:2]]))
-        os.utime(source.path, (cases.MODIFIED_AT, cases.MODIFIED_AT))
-        earlier = () if isinstance(before, Problem) else before
-        assert join_all(agent, agent.read(source, earlier)) == join_all(agent, agent.read(source)), file
+def compare_read_on(agent: Agent, source: Source, bookmark: Bookmark, whole: Session) -> None:
+    """Check that a file is read on from a bookmark as at once, or refused."""
+    try:
+        later = read_on(agent, source, bookmark)
+    except ReadWholeError:
+        return
+    assert replace(later, timeline=()) == replace(whole, timeline=())
+    assert later.timeline == whole.timeline[bookmark.beginning.entries :]
 
 
 def check_a_file_that_grows_stays_in_its_group(agent: Agent, case: str, folder: Path) -> None:
@@ -304,8 +312,7 @@ def check_every_value_of_a_file_is_in_the_full_view(agent: Agent, case: str, fol
 CHECKS: tuple[Callable[[Agent, str, Path], None], ...] = (
     check_the_same_bytes_give_the_same_session,
     check_a_file_cut_anywhere_is_read_or_refused,
-    check_a_file_read_in_two_steps_is_the_file_read_at_once,
-    check_a_file_that_was_written_again_is_read_from_its_start,
+    check_a_file_that_is_read_on_is_the_file_read_at_once,
     check_a_file_that_grows_stays_in_its_group,
     check_files_in_memory_are_read_as_those_on_disk,
     check_files_at_an_address_are_read_as_those_on_disk,

@@ -213,9 +213,9 @@ def test_an_archive_of_an_earlier_version_gets_its_sums_by_a_sync(tmp_path: Path
     person = Person(home.folder)
     person.sync()
     with Store(str(person.archive), can_write=True) as record:
-        for asked in renames_undone(STEPS[-1]):
+        for asked in renames_undone(STEPS[-2]):
             record.connection.execute(asked)
-        for table in ("spent", "used", "worked", "rates", "hidden"):
+        for table in ("spent", "used", "worked", "rates", "hidden", "bookmarks"):
             record.connection.execute(f"DROP TABLE {table}")
         record.connection.execute("ALTER TABLE requests DROP COLUMN picos")
         record.connection.execute("ALTER TABLE tool_calls DROP COLUMN took_ms")

@@ -1,7 +1,7 @@
 """The strip beside a conversation."""
 
 from retold.model.session import Fate
-from retold.sessions.slices import SessionTurn
+from retold.sessions.timelines import SessionTurn
 from retold.web.charts import LENGTH, MOST, minimap_blocks, minimap_paths
 
 

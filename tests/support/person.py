@@ -198,12 +198,12 @@ def renames_undone(step: str) -> Iterator[str]:
 
 
 def archive_contents(folder: Path) -> dict[str, list[Row]]:
-    """Return the contents of an archive and its index, without ids that depend on the order of writing."""
+    """Return the contents of an archive and its index, without caches and without ids that depend on the order of writing."""
     with Store(str(folder)) as record:
         found = {"originals": sorted(_originals(record)), "index": sorted(_indexed(record), key=repr)}
         found["timelines"] = sorted(_timelines(record), key=repr)
         for name, columns in _tables(record.connection).items():
-            if name in ("facts", "dependencies", "pieces", "originals"):
+            if name in ("bookmarks", "facts", "dependencies", "pieces", "originals"):
                 continue
             kept = ", ".join(_NAMED.get(column, column) for column in columns if column not in _NUMBERS)
             found[name] = sorted(record.rows(f"SELECT {kept} FROM {name}"), key=repr)  # noqa: S608 - fixed SQL

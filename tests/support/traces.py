@@ -35,6 +35,7 @@ def unpacked(path: Path) -> Iterator[bytes]:
 
 
 BLOBS = {
+    "bookmarks": "packed",
     "chunks": "packed",
     "pages": "packed",
     "summaries": "packed",

@@ -36,9 +36,10 @@ from retold.model.session import (
     prompt_words,
 )
 from retold.projects.matching import matches_project
-from retold.sessions import conversations, slices
+from retold.sessions import conversations, slices, timelines
 from retold.sessions.load import load_raw, load_session
-from retold.sessions.slices import LINE, SLICE_BYTES, SessionCache, SessionTurn, load_slice
+from retold.sessions.slices import SLICE_BYTES, SessionCache, load_slice
+from retold.sessions.timelines import LINE, SessionTurn
 from retold.synchronization.cluster import make_index_entry
 from retold.synchronization.user_changes import forget
 from support import cases, fake_agent
@@ -66,8 +67,8 @@ FEW = 4
 """Entries in a stretch here, so that short sessions have several."""
 SIZES = ((2, SLICE_BYTES), (1000, SLICE_BYTES), (1000, 700))
 SHORT = """
-from retold.sessions import conversations, slices
-conversations.LONG_SESSION, slices._CHUNK_ENTRIES = 0, 4
+from retold.sessions import conversations, timelines
+conversations.LONG_SESSION, timelines._CHUNK_ENTRIES = 0, 4
 """
 NEXT_READER = "from retold.synchronization import fingerprints\nfingerprints.REVISION += 1\n"
 
@@ -76,7 +77,7 @@ NEXT_READER = "from retold.synchronization import fingerprints\nfingerprints.REV
 def all_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every session be long enough to be kept in stretches, and these be short."""
     monkeypatch.setattr(conversations, "LONG_SESSION", 0)
-    monkeypatch.setattr(slices, "_CHUNK_ENTRIES", FEW)
+    monkeypatch.setattr(timelines, "_CHUNK_ENTRIES", FEW)
 
 
 @pytest.fixture(autouse=True)
@@ -384,8 +385,8 @@ def test_a_session_of_which_less_is_left(tmp_path: Path) -> None:
 
 
 TWO_WORKERS = f"""
-import retold.sessions.slices, retold.synchronization.run
-retold.sessions.conversations.LONG_SESSION, retold.sessions.slices._CHUNK_ENTRIES = 0, {FEW}
+import retold.sessions.timelines, retold.synchronization.run
+retold.sessions.conversations.LONG_SESSION, retold.sessions.timelines._CHUNK_ENTRIES = 0, {FEW}
 retold.synchronization.run.pool_size = lambda size: 2
 """
 """The same settings in a process that may fork: here, other threads run."""

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 from msgspec.structs import replace
 
+from retold.agents.bookmarks import Bookmark
 from retold.model.problem import Problem
 from retold.model.session import Clue, Session, SourceFile, View
 from retold.reading.disk import DISK, Disk, printable_path
@@ -131,6 +132,8 @@ class Source(msgspec.Struct, frozen=True):
     home: AgentHome | None = None
     cluster: str | None = None
     """Shared by all files of a conversation and of its subagents; None for a file that may hold many conversations."""
+    is_growing: bool = False
+    """Whether the reading shall find places for bookmarks."""
 
     @property
     def display_path(self) -> str:
@@ -163,7 +166,7 @@ class Reading(msgspec.Struct, frozen=True):
     """The number of bytes that were read."""
     modified_at: datetime
     state: Any
-    """The folded records. Only the agent looks inside; `read` gets it back to go on from there."""
+    """The folded records. Only the agent looks inside."""
     problems: tuple[Problem, ...]
 
 
@@ -314,10 +317,19 @@ class Agent(Protocol):
         """Yield what the home says about the roots of projects."""
 
     def read(self, source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] | Problem:
-        """Read a file; given the result of an earlier call, read only what was appended since.
+        """Read a file; given the reading of its beginning that `open_bookmark` returned, read only what follows.
 
-        A file may hold several conversations. One without any is a Problem.
+        A file may hold several conversations. One without any is a Problem. Only reading on from a bookmark may raise.
         """
+
+    def find_bookmarks(self, reading: Reading, session: Session) -> Iterator[Bookmark]:
+        """Yield bookmarks from which a growing file may be read on, the best first; `session` was joined of this reading alone.
+
+        Of what such a reading returns, `join` makes the session with its later entries only.
+        """
+
+    def open_bookmark(self, source: Source, bookmark: Bookmark) -> Reading:
+        """Return the reading of the beginning of a file."""
 
     def group_key(self, reading: Reading) -> str | None:
         """Return a key shared by all readings of one conversation; None if only the file name assigns it."""

@@ -37,8 +37,7 @@ INSERT OR IGNORE INTO temp.changed SELECT DISTINCT session FROM {0} WHERE uid IN
 )
 """
 """Adds the sessions that share something with a changed session: they are updated with everything that they share."""
-_SPECIAL = """
-SELECT id FROM sessions WHERE key <> read_key
+_IS_SPECIAL = """key <> read_key
 OR parent IN (SELECT read_key FROM sessions above WHERE above.read_key <> above.key)
 OR uid IN (SELECT uid FROM tags UNION SELECT uid FROM titles)
 OR evidence IN ('none', 'guessed') AND hash IN (SELECT hash FROM roots)
@@ -77,12 +76,27 @@ def resolve_relations(store: Store, changed: Iterable[int], just_written: Collec
     _mark_copies(store, shared)
     keys = dict(execute("SELECT id, key FROM sessions"))
     renamed = load_renamed_keys(store)
-    special = {one for (one,) in execute(_SPECIAL)}
+    special = {one for (one,) in execute(f"SELECT id FROM sessions WHERE {_IS_SPECIAL}")}  # noqa: S608 - ours
     rebuild_sums(store.connection, [one for one in concerned if one not in just_written or one in shared])
     for session in sorted(concerned):
         if session not in just_written or session in special or session in shared:
             _write_relations(store, session, shared.get(session, SharedParts()), keys, renamed)
     _write_children(store, concerned)
+
+
+def resolve_grown_session(store: Store, session: int) -> None:
+    """Write the relations of a session that has new entries, and shares none."""
+    execute = store.connection.execute
+    if execute(f"SELECT 1 FROM sessions WHERE id = ? AND ({_IS_SPECIAL})", (session,)).get is not None:  # noqa: S608 - ours
+        keys = dict(execute("SELECT id, key FROM sessions"))
+        _write_relations(store, session, SharedParts(), keys, load_renamed_keys(store))
+    sql = (
+        "SELECT child.key FROM sessions child JOIN sessions above ON child.parent = above.key"
+        " WHERE above.id = ? AND child.kind = 'subagent' ORDER BY rtrim(child.started_at, 'Z'), child.key"
+    )
+    children = [key for (key,) in execute(sql, (session,))]
+    if children:
+        _write_summary(store, session, {**_load_summary(store, session), "children": children})
 
 
 def _find_shared_parts(store: Store, concerned: Collection[int]) -> dict[int, SharedParts]:

@@ -77,8 +77,9 @@ def make_session_rows(  # noqa: PLR0913 - all that is kept of a session
     cluster: str | None,
     sources: Sequence[str],
     named_cluster: str | None = None,
+    first: int = 0,
 ) -> SessionRows:
-    """Return the rows of a session in its full view."""
+    """Return the rows of a session in its full view; `first` is the seq of its first entry, of one that was read from a bookmark on."""
     bare = msgspec.structs.replace(session, timeline=())
     requests = list(requests_with_copies(session))
     return SessionRows(
@@ -88,12 +89,12 @@ def make_session_rows(  # noqa: PLR0913 - all that is kept of a session
         bare,
         encode_summary(bare).decode(),
         tuple(sources),
-        [_message_row(seq, entry) for seq, entry in enumerate(session.timeline)],
-        list(_call_rows(session)),
-        sorted(_count_changes(session).items()),
-        [_request_row(seq, request) for seq, request in requests],
+        [_message_row(seq, entry) for seq, entry in enumerate(session.timeline, first)],
+        list(_call_rows(session, first)),
+        sorted(count_changes(session).items()),
+        [_request_row(first + place, request) for place, request in requests],
         any(request.copied for _, request in requests),
-        is_spoken(session),
+        first > 0 or is_spoken(session),
         named_cluster,
     )
 
@@ -114,18 +115,18 @@ def _message_row(seq: int, entry: Entry) -> MessageRow:
     )
 
 
-def _call_rows(session: Session) -> Iterator[CallRow]:
-    for seq, position, call in iterate_tool_calls(session):
+def _call_rows(session: Session, first: int) -> Iterator[CallRow]:
+    for place, position, call in iterate_tool_calls(session):
         yield (
-            seq, position, _text(call.name), call.canonical, _text(call.server), call.status, to_micros(call.at), call.took_ms,
+            first + place, position, _text(call.name), call.canonical, _text(call.server), call.status, to_micros(call.at), call.took_ms,
         )  # fmt: skip
 
 
-def _count_changes(session: Session) -> Counter[str]:
+def count_changes(session: Session) -> Counter[str]:
     """Return the files that calls name, and how many of these calls were to change them."""
     counts: Counter[str] = Counter()
     for _, _, call in iterate_tool_calls(session):
-        counts.update(dict.fromkeys(touched_paths(call), call.canonical in EDITING_TOOLS))
+        counts.update(dict.fromkeys(touched_paths(call), int(call.canonical in EDITING_TOOLS)))
     return counts
 
 

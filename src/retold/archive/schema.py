@@ -319,6 +319,10 @@ ALTER TABLE spent RENAME TO request_sums;
 ALTER TABLE used RENAME TO tool_sums;
 ALTER TABLE worked RENAME TO activity_sums;
 """,
+    """
+-- What a reading of only the end of a file needs of the lines before: a cache, written again whenever the file is read whole.
+CREATE TABLE bookmarks (source INTEGER PRIMARY KEY REFERENCES sources, packed BLOB NOT NULL);
+""",
 )
 
 INDEX_MARK = 0x72657478

@@ -59,7 +59,7 @@ class Chunk:
         return self._packed if isinstance(self._packed, bytes) else self._packed.read()
 
 
-def digest(data: bytes) -> bytes:
+def digest(data: bytes | memoryview) -> bytes:
     """Return the digest that identifies content."""
     import hashlib  # 3 ms, and a list needs no digest
 
@@ -232,8 +232,10 @@ class Originals:
             execute("INSERT INTO pieces VALUES (?, ?, ?)", (original, position, known))
 
     def drop(self, original: int) -> None:
-        """Delete an original; `remove_unused_chunks` deletes its chunks."""
+        """Delete an original, and the bookmark of its file; `remove_unused_chunks` deletes its chunks."""
         self._forget_pieces()
+        sql = "DELETE FROM bookmarks WHERE source = (SELECT source FROM originals WHERE id = ?)"
+        self._connection.execute(sql, (original,))
         self._connection.execute("DELETE FROM pieces WHERE original = ?", (original,))
         self._connection.execute("DELETE FROM originals WHERE id = ?", (original,))
 
@@ -250,6 +252,14 @@ class Originals:
             sql = "SELECT chunk, size FROM pieces JOIN chunks ON chunks.id = chunk WHERE original = ? ORDER BY position"
             self._pieces = (original, list(self._connection.execute(sql, (original,))))
         return self._pieces[1]
+
+    def growth_start(self, original: int) -> tuple[int, int]:
+        """Return the position and the offset from which an original that has grown is packed: a small last chunk is packed again."""
+        pieces = self.pieces(original)
+        start = len(pieces)
+        if pieces and pieces[-1][1] <= SMALL_CHUNK:
+            start -= 1
+        return start, sum(size for _, size in pieces[:start])
 
     def read_chunks(self, uid: int) -> Iterator[bytes]:
         """Yield the content of an original, by its uid, chunk by chunk."""

@@ -46,6 +46,12 @@ def write_dependencies(store: Store, scope: str, dependencies: Iterable[Dependen
     )
 
 
+def write_dependency(store: Store, scope: str, kind: str, subject: str | bytes, value: object) -> None:
+    """Write the value of one dependency of the last sync of a scope."""
+    sql = "UPDATE dependencies SET value = ? WHERE scope = ? AND kind = ? AND subject = ?"
+    store.connection.execute(sql, (value, scope, kind, subject))
+
+
 def load_clues(store: Store, home: str) -> set[ProjectClue]:
     """Return the clues of a home to its projects."""
     return set(store.rows("SELECT root, evidence, native_key FROM clues WHERE home = ?", (as_stored(home),)))

@@ -10,6 +10,7 @@ import msgspec
 
 from retold.archive.annotations import HiddenPaths, move_annotations
 from retold.archive.database import MACHINE_ERRORS, RetoldError
+from retold.archive.growth import insert_rows
 from retold.archive.ledger import SUM_TABLES, insert_sums
 from retold.archive.rows import SessionRows, format_time, insert_cost, usage_json
 from retold.archive.store import Chunk, Store, as_stored, as_text, pack_summary
@@ -118,6 +119,8 @@ class FileState(msgspec.Struct):
     """None if its content is archived already."""
     superseded: tuple[int, ...] = ()
     """The uids of earlier originals whose content this one has."""
+    bookmark: bytes | None = None
+    """What a reading of only its later lines needs."""
 
 
 class ClusterUpdate(msgspec.Struct):
@@ -165,7 +168,7 @@ def drop_sessions(update: ClusterUpdate, error: Exception) -> ClusterUpdate:
     return ClusterUpdate(
         update.agent,
         update.cluster,
-        update.files,
+        [msgspec.structs.replace(file, bookmark=None) for file in update.files],
         [],
         excluded=update.excluded,
         forgotten=update.forgotten,
@@ -385,15 +388,19 @@ class Writer:
             as_stored(file.home), as_stored(file.folder), file.label, cluster, file.is_companion, 1, file.size,
             file.modified_ns, file.tail, file.read_ns, self._revision, file.refusal, file.identity,
         )  # fmt: skip
+        bookmark = None if is_hidden else file.bookmark
         if source is None:
             execute(_ROW.format("sources", ", ".join("?" * 15)), (None, agent, *state[:3], path, *state[3:]))
             source = self._connection.last_insert_rowid()
         else:
+            execute("DELETE FROM bookmarks WHERE source = ?", (source,))
             execute(
                 "UPDATE sources SET home = ?, folder = ?, label = ?, cluster = ?, is_companion = ?, is_present = ?, size = ?,"
                 " modified_ns = ?, tail = ?, read_ns = ?, revision = ?, refusal = ?, identity = ? WHERE id = ?",
                 (*state, source),
             )
+        if bookmark is not None:
+            execute("INSERT INTO bookmarks VALUES (?, ?)", (source, bookmark))
         if file.new_content is not None:
             self._put_original(source, file.new_content)
         # The index refers to them until it is updated.
@@ -448,21 +455,11 @@ class Writer:
         self.changed_sessions.add(number)
         (self.just_written.discard if rows.has_copied_requests else self.just_written.add)(number)
         self._put_sources(number, rows)
-        many(_ROW.format("models", "?"), [(number, as_text(model)) for model in session.models])
-        many(_ROW.format("messages", ", ".join("?" * 10)), [(number, *row) for row in rows.messages])
-        many(_ROW.format("tool_calls", ", ".join("?" * 8)), [(number, *row) for row in rows.calls])
         many(_ROW.format("files", "?, ?"), [(number, *row) for row in rows.files])
-        requests = [(number, *row, self._price(row[2], row[3], row[4:12])) for row in rows.requests]
-        many(_ROW.format("requests", ", ".join("?" * 13) + ", 1, ?"), requests)
+        costs = [picos for picos in insert_rows(self._store, number, rows, self._price) if picos is not None]
         self._unsummed.add(number)
-        costs = [picos for *_, picos in requests if picos is not None]
         cost = format_dollars(sum(costs)) if costs else None
         execute(_ROW.format("summaries", "?"), (number, pack_summary(insert_cost(rows.summary, cost))))
-        problems = [
-            (number, one.code, one.severity, as_text(one.message), as_text(one.path), one.line, one.pointer)
-            for one in session.problems
-        ]
-        many(_ROW.format("problems", ", ".join("?" * 6)), problems)
 
     def _has_to_wait(self, rows: SessionRows, number: int, known: str | None) -> bool:
         """Return whether files of another cluster have more of a conversation, so that it is read with all of them."""

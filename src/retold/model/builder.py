@@ -23,12 +23,60 @@ from retold.model.session import (
     Totals,
     Usage,
     View,
+    add_totals,
     sum_usage,
 )
 
 TITLE_LENGTH = 120
+_TITLE_SOURCE = 10 * TITLE_LENGTH
+"""Characters from which a title is made: more than it has, because runs of spaces become one."""
+_COMMANDS = ("/", "?")
+"""Openings of prompts that are commands of the agent."""
 LARGEST_EXTRA = 4096
 """The largest value in a session's `extra`, in bytes of JSON."""
+
+
+class Beginning(msgspec.Struct, frozen=True, array_like=True):
+    """The first entries of a timeline, without the entries: everything that a session says of them."""
+
+    entries: int
+    counts: Counts
+    usage: Totals
+    models: tuple[str, ...]
+    first_prompt: str | None
+    spoken_prompt: str | None
+    """The start of the first prompt that is no command of the agent."""
+    last_prompt: str | None
+
+
+def summarise_beginning(timeline: Sequence[Entry], before: Beginning | None = None) -> Beginning:
+    """Return the beginning that some entries make, behind an earlier beginning if there is one."""
+    messages = [entry for entry in timeline if type(entry) is Message]
+    prompts = [message.prompt for message in messages if message.prompt is not None]
+    usage = sum_usage([message.usage for message in messages if message.usage and message.own])
+    spoken = next((prompt for prompt in prompts if not prompt.startswith(_COMMANDS)), None)
+    own = Beginning(
+        len(timeline),
+        count_messages(messages),
+        usage,
+        _models(messages),
+        prompts[0] if prompts else None,
+        None if spoken is None else spoken[:_TITLE_SOURCE],
+        prompts[-1] if prompts else None,
+    )
+    return own if before is None else _join_beginnings(before, own)
+
+
+def _join_beginnings(first: Beginning, second: Beginning) -> Beginning:
+    return Beginning(
+        first.entries + second.entries,
+        add_counts(first.counts, second.counts),
+        add_totals(first.usage, second.usage),
+        tuple(dict.fromkeys((*first.models, *second.models))),
+        second.first_prompt if first.first_prompt is None else first.first_prompt,
+        second.spoken_prompt if first.spoken_prompt is None else first.spoken_prompt,
+        first.last_prompt if second.last_prompt is None else second.last_prompt,
+    )
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,13 +101,16 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     extra: dict[str, Any] = {}
     full: tuple[Entry, ...]
     active: tuple[Entry, ...]
+    beginning: Beginning | None = None
+    """The entries before those of `full`, for a session whose file was read from a checkpoint on."""
 
 
 def assemble_session(draft: Draft, view: View) -> Session:
     """Return the Session in a view."""
-    messages = [entry for entry in draft.full if type(entry) is Message]
-    shown = messages if view == "full" else [entry for entry in draft.active if type(entry) is Message]
-    prompts = [message.prompt for message in messages if message.prompt is not None]
+    whole = summarise_beginning(draft.full, draft.beginning)
+    counts = whole.counts
+    if view != "full":
+        counts = count_messages([entry for entry in draft.active if type(entry) is Message])
     return Session(
         version=VERSION,
         key=draft.key,
@@ -67,21 +118,20 @@ def assemble_session(draft: Draft, view: View) -> Session:
         native_id=draft.native_id,
         kind=draft.kind,
         project=draft.project,
-        title=_title(draft.summary, prompts),
+        title=_title(draft.summary or _words(whole)),
         summary=draft.summary,
-        first_prompt=prompts[0] if prompts else None,
-        last_prompt=prompts[-1] if prompts else None,
+        first_prompt=whole.first_prompt,
+        last_prompt=whole.last_prompt,
         tags=(),
         started_at=draft.started_at,
         ended_at=draft.ended_at,
         are_times_derived=draft.are_times_derived,
         status=draft.status,
-        models=tuple(dict.fromkeys([message.model for message in messages if message.model])),
+        models=whole.models,
         parent=draft.parent,
         children=(),
-        counts=count_messages(shown),
-        usage=draft.usage
-        or sum_usage([message.usage for message in messages if message.usage and message.own]),
+        counts=counts,
+        usage=draft.usage or whole.usage,
         cost_usd=None,
         sources=draft.sources,
         coverage=draft.coverage,
@@ -119,12 +169,29 @@ def count_messages(messages: Sequence[Message]) -> Counts:
     return Counts(prompts, len(messages), len(statuses), statuses.count("error"))
 
 
-def _title(summary: str | None, prompts: Sequence[str]) -> str | None:
-    """Return the agent's summary, else the first prompt that is no command of the agent, on one line."""
-    spoken = next(
-        (prompt for prompt in prompts if not prompt.startswith(("/", "?"))), prompts[0] if prompts else ""
+def add_counts(first: Counts, second: Counts) -> Counts:
+    """Return the sums of two counts."""
+    return Counts(
+        first.prompts + second.prompts,
+        first.messages + second.messages,
+        first.tool_calls + second.tool_calls,
+        first.tool_errors + second.tool_errors,
     )
-    line = " ".join((summary or spoken)[: 10 * TITLE_LENGTH].split())
+
+
+def _models(messages: Sequence[Message]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([message.model for message in messages if message.model]))
+
+
+def _words(beginning: Beginning) -> str:
+    """Return the words that say what a session is about: a prompt that is no command counts before one that is."""
+    spoken = beginning.spoken_prompt
+    return spoken if spoken is not None else beginning.first_prompt or ""
+
+
+def _title(words: str) -> str | None:
+    """Return the start of a summary or a prompt, on one line."""
+    line = " ".join(words[:_TITLE_SOURCE].split())
     return (line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…") or None
 
 

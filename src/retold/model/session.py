@@ -438,6 +438,14 @@ def sum_usage(usages: Iterable[Usage]) -> Totals:
     return Totals(given, cached, cache_write, output, reasoning, tool, total, len(once), estimated, hourly)
 
 
+def add_totals(first: Totals, second: Totals) -> Totals:
+    """Return the sums of two totals of different requests."""
+    figures = [_sum(pair) for pair in zip(_get_figures(first), _get_figures(second), strict=True)]
+    given, cached, cache_write, output, reasoning, tool, total, hourly = figures
+    requests, estimated = first.requests + second.requests, first.estimated or second.estimated
+    return Totals(given, cached, cache_write, output, reasoning, tool, total, requests, estimated, hourly)
+
+
 def _sum(figures: tuple[int | None, ...]) -> int | None:
     known = [figure for figure in figures if figure is not None]
     return sum(known) if known else None

@@ -1,6 +1,5 @@
 """Decodes JSON lines: yields one value or one problem per line, in order, with its number."""
 
-import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
@@ -189,7 +188,6 @@ def _mend_line(
 CHUNK = 1 << 20
 FIRST_CHUNK = 1 << 16
 """The first chunk is small: often only the first lines are needed."""
-_SEAL_SAMPLE = 4096
 Piece = tuple[int, bytes | memoryview, bool]
 """A line's number, its bytes, and whether a line end follows: the last line may be unfinished."""
 
@@ -199,15 +197,13 @@ class FileMark(msgspec.Struct, frozen=True):
 
     offset: int = 0
     lines: int = 0
-    seal: bytes = b""
-    """Digest of the start of the file, and of the bytes before the mark."""
 
 
 FILE_START = FileMark()
 
 
 def open_lines(path: Path, after: FileMark = FILE_START, disk: Disk = DISK) -> "LineFile | Problem":
-    """Open a file at a mark; at its beginning, if the bytes before the mark have changed."""
+    """Open a file at a mark."""
     file = open_file(path, disk)
     return file if isinstance(file, Problem) else LineFile(file, after)
 
@@ -219,8 +215,7 @@ class LineFile:
         """Take an open file, which is closed at the end of the `with` block."""
         self._file, self._left, self._chunk = file, file.size, FIRST_CHUNK
         self.size, self.modified_at = file.size, time_from_ns(file.modified_ns)
-        is_behind = 0 < after.offset <= self.size and self._seal(after.offset) == after.seal
-        self.mark = after if is_behind else FILE_START
+        self.mark = after
         """The extent to which the file was read in whole lines; moves after the last piece."""
 
     def __enter__(self) -> Self:
@@ -231,10 +226,11 @@ class LineFile:
     ) -> None:
         self._file.close()
 
-    def pieces(self) -> Iterator[Piece]:
-        """Yield every line behind the mark, with its number from 1."""
+    def pieces(self, end: int | None = None) -> Iterator[Piece]:
+        """Yield every line behind the mark, with its number from 1; up to an offset, if one is given."""
+        size = self.size if end is None else end
         self._file.seek(self.mark.offset)
-        self._left, self._chunk = self.size - self.mark.offset, FIRST_CHUNK
+        self._left, self._chunk = size - self.mark.offset, FIRST_CHUNK
         number, torn = self.mark.lines, 0
         for raw, is_whole in split_lines(self._read):
             yield number + 1, raw, is_whole
@@ -242,21 +238,21 @@ class LineFile:
                 number += 1
             else:
                 torn = line_size(raw)
-        offset = self.size - self._left - torn
-        self.mark = FileMark(offset, number, self._seal(offset))
+        self.mark = FileMark(size - self._left - torn, number)
+
+    def read_part(self, start: int, size: int) -> bytes:
+        """Return a part of the file."""
+        self._file.seek(start)
+        pieces: list[bytes] = []
+        while size and (piece := self._file.read(size)):
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
 
     def _read(self) -> bytes:
         chunk = self._file.read(min(self._left, self._chunk))
         self._left, self._chunk = self._left - len(chunk), CHUNK
         return chunk
-
-    def _seal(self, end: int) -> bytes:
-        """Return a digest of the start of the file, and of the bytes before `end`."""
-        samples = []
-        for start in (0, max(end - _SEAL_SAMPLE, 0)):
-            self._file.seek(start)
-            samples.append(self._file.read(min(_SEAL_SAMPLE, end - start)))
-        return hashlib.blake2b(b"".join(samples), digest_size=16).digest()
 
 
 def split_lines(

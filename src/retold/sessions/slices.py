@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from datetime import datetime
 from itertools import islice
 from threading import Lock
 
@@ -16,24 +15,18 @@ import msgspec
 from msgspec.structs import replace
 
 from retold.archive.database import DamagedError
-from retold.archive.index.documents import entry_texts
 from retold.archive.index.reader import StoredTimeline, open_timeline
-from retold.archive.index.writer import Timeline, TimelineChunk
 from retold.archive.queries.listing import has_copied_prompts, load_prompt_seqs
 from retold.archive.queries.lookups import load_cluster_size, load_stamp_by_id
 from retold.archive.store import Store
-from retold.model.serialization import ENTRY_PACKER, UnpackError, ValuePacker, bundle, unbundle
-from retold.model.session import Entry, Fate, Message, Session, ToolCall, View, first_text, is_spoken
+from retold.model.serialization import ENTRY_PACKER, UnpackError, unbundle
+from retold.model.session import Session, View
 from retold.sessions import conversations
 from retold.sessions.load import Ownership, SessionRow, find_session, load_raw
+from retold.sessions.timelines import OUTLINE, OutlineEntry, SessionTurn, add_calls, outline_entries
 
-LINE = 300
-_LINE_SOURCE = 4 * LINE
-"""Characters of a prompt from which its line is made: more than the line has, because runs of spaces become one."""
 SLICE_BYTES = 1 << 20
 """Bytes of the entries in a slice."""
-_CHUNK_ENTRIES, _CHUNK_BYTES = 32, 256 << 10
-"""Entries of a chunk, and the bytes after which a chunk ends."""
 
 
 class SessionCache:
@@ -65,65 +58,6 @@ _WHOLE_LOCK = Lock()
 """Held while a long session is read whole, which takes several times the size of its files: one at a time."""
 
 
-class SessionTurn(msgspec.Struct, frozen=True):
-    """A prompt of a person, and the counts of what followed."""
-
-    seq: int = msgspec.field(name="place")
-    """The index of the prompt in the timeline."""
-    message: int
-    """The number of the message, counted from 1."""
-    text: str
-    """The person's own words, on one line."""
-    fate: Fate
-    at: datetime | None
-    own: bool
-    calls: int
-    """Tool calls until the next turn."""
-    errors: int
-    """Failed calls among them."""
-
-
-class OutlineEntry(msgspec.Struct, frozen=True):
-    """A possible turn. Where `is_prompt` is false, only the archive can tell whether the words were copied."""
-
-    turn: SessionTurn
-    is_prompt: bool
-    id: str | None
-    request: str | None
-
-
-OUTLINE: ValuePacker[OutlineEntry] = ValuePacker(OutlineEntry)
-
-
-def outline_entries(timeline: Iterable[Entry]) -> Iterator[OutlineEntry]:
-    """Yield the possible turns of a timeline, each with the counts until the next."""
-    last, messages = None, 0
-    for seq, entry in enumerate(timeline):
-        if not isinstance(entry, Message):
-            continue
-        messages += 1
-        opening = _outline_entry(entry, seq, messages)
-        if opening is not None:
-            if last is not None:
-                yield last
-            last = opening
-        statuses = [part.status for part in entry.parts if isinstance(part, ToolCall)]
-        if last is not None and statuses:
-            last = replace(last, turn=_add_calls(last.turn, len(statuses), statuses.count("error")))
-    if last is not None:
-        yield last
-
-
-def _outline_entry(message: Message, seq: int, number: int) -> OutlineEntry | None:
-    words = message.prompt if message.prompt is not None else first_text(message)
-    if message.role != "user" or words is None:
-        return None
-    line = " ".join(words[:_LINE_SOURCE].split())[:LINE]
-    turn = SessionTurn(seq, number, line, message.fate, message.at, message.own, 0, 0)
-    request = message.usage.request if message.usage else None
-    return OutlineEntry(turn, message.prompt is not None, message.id, request)
-
-
 def select_turns(entries: Iterable[OutlineEntry], ownership: Ownership) -> tuple[SessionTurn, ...]:
     """Return the turns among possible ones, with copied ones marked as not the session's own."""
     turns: list[SessionTurn] = []
@@ -133,12 +67,8 @@ def select_turns(entries: Iterable[OutlineEntry], ownership: Ownership) -> tuple
         if entry.is_prompt or not is_own:
             turns.append(replace(turn, own=is_own))
         elif turns:
-            turns[-1] = _add_calls(turns[-1], turn.calls, turn.errors)
+            turns[-1] = add_calls(turns[-1], turn.calls, turn.errors)
     return tuple(turns)
-
-
-def _add_calls(turn: SessionTurn, calls: int, errors: int) -> SessionTurn:
-    return replace(turn, calls=turn.calls + calls, errors=turn.errors + errors)
 
 
 class TimelineSlice(msgspec.Struct, frozen=True):
@@ -303,25 +233,3 @@ def _load_outline(store: Store, row: SessionRow, view: View) -> Sequence[Outline
 
 def _size(session: Session) -> int:
     return sum(source.bytes for source in session.sources)
-
-
-def make_timeline(session: Session) -> Timeline:
-    """Return the timeline of a session as the index stores it."""
-    timeline = session.timeline
-    outline = bundle(map(OUTLINE.pack, outline_entries(timeline)))
-    return Timeline(len(timeline), outline, _make_chunks(timeline, has_documents=is_spoken(session)))
-
-
-def _make_chunks(timeline: Sequence[Entry], *, has_documents: bool) -> Iterator[TimelineChunk]:
-    """Yield chunks, cut from the start on: where a session grows, all but the last stay the same."""
-    packed: list[bytes] = []
-    texts: list[str] = []
-    size = 0
-    for end, entry in enumerate(timeline, 1):
-        packed.append(ENTRY_PACKER.pack(entry))
-        size += len(packed[-1])
-        if has_documents:
-            texts.append(entry_texts(end - 1, entry))
-        if len(packed) == _CHUNK_ENTRIES or size >= _CHUNK_BYTES or end == len(timeline):
-            yield TimelineChunk(end - len(packed), bundle(packed), "".join(texts).encode("utf-8", "replace"))
-            packed, texts, size = [], [], 0

@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,8 +34,8 @@ from retold.projects.resolver import ProjectResolver
 from retold.reading.disk import DISK, EMPTY_DISK, printable_path
 from retold.sessions import conversations
 from retold.sessions.archive_disk import ArchiveDisk, OriginalFile, PinnedDisk
-from retold.sessions.conversations import Scraps, conversation_uid, join_conversations
-from retold.synchronization.fingerprints import REVISION
+from retold.sessions.conversations import Scraps, conversation_uid, join_conversations, local_size
+from retold.synchronization.fingerprints import REVISION, make_stamp
 from retold.synchronization.snapshot import (
     ATTEMPTS,
     LARGEST,
@@ -52,6 +51,10 @@ from retold.synchronization.snapshot import (
 if TYPE_CHECKING:
     from retold.archive.index.writer import IndexPart
     from retold.synchronization.containment import LaterVersions
+
+
+_LARGE = 4 << 20
+"""Bytes of a new file of which a bookmark is kept; of a smaller one, only after it has grown."""
 
 
 class ClusterJob(msgspec.Struct, frozen=True):
@@ -118,6 +121,7 @@ class ClusterReader:
         self._superseded: dict[str, list[int]] = {}
         self._states: dict[tuple[str, int], list[SourceState]] = defaultdict(list)
         self._excluded: set[str] = set()
+        self._bookmarks: dict[str, bytes | None] = {}
         self._spool = Spool(store.folder)
 
     def _load_known(self, path: str | None) -> dict[str, KnownFile]:
@@ -224,7 +228,8 @@ class ClusterReader:
 
     def _sources(self) -> Iterator[Source]:
         """Yield the files in the homes, then those that are gone."""
-        yield from (source.with_disk(self._disk) for source in self._present.values())
+        for source in self._present.values():
+            yield replace(source.with_disk(self._disk), is_growing=self._is_growing(source))
         for path, known in self._known.items():
             if path in self._present:
                 continue
@@ -233,6 +238,13 @@ class ClusterReader:
             elif not known.originals and load_stamps_of_files(self._store, self._agent.NAME, [path]):
                 why = "the archive lacks all that it kept of the file: bring back a copy of archive.db"
                 self.record_failure([path], DamagedError(why))
+
+    def _is_growing(self, source: Source) -> bool:
+        """Return whether a file has grown, or is so large that reading it whole again takes long."""
+        known = self._known.get(str(source.path))
+        latest = None if known is None else known.latest
+        least = _LARGE if latest is None else latest.size
+        return source.cluster is not None and least < local_size(source) <= LARGEST
 
     def _read(self, source: Source) -> Sequence[Reading]:
         try:
@@ -358,6 +370,18 @@ class ClusterReader:
             seen[key] += 1
         return tuple(marked)
 
+    def keep_bookmark(self, readings: Sequence[Reading], session: Session, entry: IndexEntry) -> None:
+        """Keep a bookmark of a session that was read from one growing file."""
+        own = [reading for reading in readings if reading.source.cluster is not None]
+        if len(own) != 1 or not own[0].source.is_growing or not isinstance(entry.parts, list):
+            return
+        from retold.synchronization.continuation import count_pages, make_continuation
+
+        with suppress(Exception):  # the file is read whole when it has grown
+            self._bookmarks[str(own[0].source.path)] = make_continuation(
+                self._agent, own[0], session, count_pages(entry)
+            )
+
     def exclude(self, readings: Sequence[Reading]) -> None:
         """Keep no content of the files of a conversation."""
         self._excluded |= {str(reading.source.path) for reading in readings}
@@ -415,6 +439,7 @@ class ClusterReader:
                 None if refusal is None else encode_problem(refusal).decode(),
                 None if path in self._excluded else self._new_content(file),
                 tuple(self._superseded.get(path, ())),
+                None if path in self._excluded else self._bookmarks.get(path),
             )
 
 
@@ -510,7 +535,7 @@ class JobRunner:
         scraps = self._scraps.get(job.agent, Scraps())
         joined = join_conversations(agent, readings, scraps, fail=reader.record_join_failure)
         unreadable = load_stamps_of_files(self._store, job.agent, reader.failures)
-        rows, indexed, excluded, forgotten = [], [], [], list[str]()
+        rows, indexed, kept, excluded, forgotten = [], [], [], [], list[str]()
         for group, own, raw_session in joined:
             uid = conversation_uid(agent, group)
             if uid in unreadable:  # read before from a file that cannot be read now
@@ -534,12 +559,15 @@ class JobRunner:
                 make_session_rows(session, uid, stamp, job.cluster, paths, _named_cluster(agent, session))
             )
             indexed.append((session, uid, stamp, reader.originals_of(own)))
+            kept.append((own, raw_session))
         lost = self._lost_sessions(reader, job, {*excluded, *(one.uid for one in rows)})
         # Another session may name an excluded one, but does not when it is read from the archive: so no timeline is kept.
         size = _size(readings)
         is_long = not excluded and size >= conversations.LONG_SESSION
         is_large = size > LARGEST
         entries = [make_index_entry(*one, is_long=is_long, is_large=is_large) for one in indexed]
+        for one, entry in zip(kept, entries, strict=True):
+            reader.keep_bookmark(*one, entry)
         files, roots = list(reader.file_states()), dict(self.resolver.found_roots)
         update = ClusterUpdate(
             job.agent, job.cluster, files, rows, roots=roots, excluded=excluded, forgotten=forgotten
@@ -600,7 +628,7 @@ def make_index_entry(  # noqa: PLR0913 - a session, and how it is kept
     parts = _index_parts(session, locator)
     timeline = None
     if is_long:
-        from retold.sessions.slices import make_timeline
+        from retold.sessions.timelines import make_timeline
 
         timeline = make_timeline(session)
     uids = [number for number, _ in originals]
@@ -625,9 +653,7 @@ def _size(readings: Iterable[Reading]) -> int:
 
 def stamp_of(readings: Sequence[Reading]) -> bytes:
     """Return a digest of the files of a conversation and the version of the reader."""
-    files = sorted(f"{reading.source.path}\0{reading.size}\0{reading.modified_at}" for reading in readings)
-    text = "\n".join([str(REVISION), *files])
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).digest()
+    return make_stamp((str(reading.source.path), reading.size, reading.modified_at) for reading in readings)
 
 
 def make_runner(

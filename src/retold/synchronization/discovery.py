@@ -24,11 +24,11 @@ from retold.synchronization.fingerprints import (
     FOLDER,
     REVISION,
     SOURCE,
-    TIMESTAMP_UNCERTAINTY,
+    FileMarks,
+    check_changed,
     env_fingerprint,
     file_fingerprint,
     folder_fingerprint,
-    tail_digest,
 )
 
 
@@ -142,9 +142,11 @@ class SourceRow(msgspec.Struct, frozen=True):
     identity: str
 
     @property
-    def has_reliable_time(self) -> bool:
-        """Whether any change since the last reading has changed the file's time."""
-        return self.modified_ns < self.read_ns - TIMESTAMP_UNCERTAINTY
+    def marks(self) -> FileMarks | None:
+        """The marks of an unchanged file; None if the file has to be read even if it has not changed."""
+        if not self.is_present or self.revision < REVISION:
+            return None
+        return FileMarks(self.size, self.modified_ns, self.tail, self.read_ns, self.identity)
 
 
 class Discovery(msgspec.Struct, frozen=True):
@@ -225,7 +227,8 @@ def discover(  # noqa: PLR0913 - everything that a result depends on
     dependencies: list[Dependency] = []
     changed = set()
     for path in sources:
-        fingerprint, is_changed = _check_changed(path, rows.get(path))
+        row = rows.get(path)
+        fingerprint, is_changed = check_changed(path, None if row is None else row.marks)
         dependencies.append(Dependency(SOURCE, as_stored(path), fingerprint))
         if is_changed:
             changed.add(path)
@@ -260,26 +263,6 @@ def _merge_clues(store: Store, agent: Agent, home: AgentHome) -> Iterator[Clue]:
     known = {(clue.native_key, clue.evidence) for clue in clues}
     earlier = [Clue(*row) for row in sorted(load_clues(store, str(home.path)), key=str)]
     yield from (clue for clue in earlier if (clue.native_key, clue.evidence) not in known)
-
-
-def _check_changed(path: str, row: SourceRow | None) -> tuple[str | None, bool]:
-    """Return the fingerprint of a file, and whether it is new or changed."""
-    fingerprint = file_fingerprint(path)
-    if (
-        row is None
-        or not row.is_present
-        or row.revision < REVISION
-        or fingerprint != f"{row.size} {row.modified_ns} {row.identity}"
-    ):
-        is_reliable = (
-            fingerprint is not None
-            and int(fingerprint.split(" ", 2)[1]) < time.time_ns() - TIMESTAMP_UNCERTAINTY
-        )
-        return fingerprint if is_reliable else f"{fingerprint} unsure", True
-    if row.has_reliable_time:
-        return fingerprint, False
-    tail = tail_digest(path)
-    return f"{fingerprint} {tail}", tail != row.tail.hex()
 
 
 def _load_rows(store: Store, agent: str, sources: Mapping[str, Source]) -> dict[str, SourceRow]:

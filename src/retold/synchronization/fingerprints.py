@@ -6,6 +6,8 @@ A sync that finds nothing new imports only this module and `update`, so neither 
 from __future__ import annotations
 
 import os
+import time
+from functools import partial
 
 from retold.archive.annotations import HiddenPaths, keyed_hash, load_hash_key, load_visible_paths
 from retold.archive.store import as_stored, digest
@@ -71,19 +73,19 @@ def tail_digest(path: str) -> str:
         return digest(file.read(TAIL)).hex()
 
 
-def is_unchanged(store: Store, scope: str, env: Mapping[str, str], facts: Mapping[str, object]) -> bool:
-    """Return whether everything that the last sync of a scope looked at still has the same fingerprint."""
+MOST_CHANGED = 4
+"""How many changed files `find_changed` tells apart from any other change."""
 
-    def current(kind: str, subject: str, value: object) -> object:
-        if kind == SOURCE:
-            return file_fingerprint(subject, with_tail=isinstance(value, str) and value.count(" ") > _SPACES)
-        if kind == FOLDER:
-            return folder_fingerprint(subject)
-        if kind == ENV:
-            return env_fingerprint(env, subject)
-        return facts.get(subject) if kind == FACT else file_fingerprint(subject)
 
-    is_known, folders = False, list[str]()
+def find_changed(
+    store: Store, scope: str, env: Mapping[str, str], facts: Mapping[str, object]
+) -> list[str] | None:
+    """Return the files with sessions that may have changed since the last sync of a scope; None if something else has.
+
+    Nothing else has if everything else that the sync looked at still has the same fingerprint.
+    """
+    current = partial(_current_value, env, facts)
+    is_known, folders, changed = False, list[str](), list[str]()
     hidden: dict[str, list[tuple[str, object]]] = {}
     for kind, subject, value in load_dependencies(store, scope):
         is_known = True
@@ -92,10 +94,54 @@ def is_unchanged(store: Store, scope: str, env: Mapping[str, str], facts: Mappin
         elif isinstance(subject, str) and subject.startswith(HIDDEN_PREFIX):
             hidden.setdefault(subject, []).append((kind, value))
         elif value != current(kind, os.fsdecode(subject), value):
-            return False
-    if not hidden:
-        return is_known
-    return _are_hidden_unchanged(load_hash_key(store), folders, hidden, current)
+            if kind != SOURCE or len(changed) == MOST_CHANGED:
+                return None
+            changed.append(os.fsdecode(subject))
+    if not is_known or (hidden and not _are_hidden_unchanged(load_hash_key(store), folders, hidden, current)):
+        return None
+    return changed
+
+
+def _current_value(
+    env: Mapping[str, str], facts: Mapping[str, object], kind: str, subject: str, value: object
+) -> object:
+    """Return the present value of a dependency; of a file with sessions, in the form of its last value."""
+    if kind == SOURCE:
+        return file_fingerprint(subject, with_tail=isinstance(value, str) and value.count(" ") > _SPACES)
+    if kind == FOLDER:
+        return folder_fingerprint(subject)
+    if kind == ENV:
+        return env_fingerprint(env, subject)
+    return facts.get(subject) if kind == FACT else file_fingerprint(subject)
+
+
+class FileMarks:
+    """The marks by which the archive recognises an unchanged file."""
+
+    __slots__ = ("identity", "modified_ns", "read_ns", "size", "tail")
+
+    def __init__(self, size: int, modified_ns: int, tail: bytes, read_ns: int, identity: str) -> None:
+        self.size, self.modified_ns, self.tail = size, modified_ns, tail
+        self.read_ns, self.identity = read_ns, identity
+
+
+def check_changed(path: str, marks: FileMarks | None) -> tuple[str | None, bool]:
+    """Return the fingerprint of a file, and whether it is new or has changed."""
+    fingerprint = file_fingerprint(path)
+    if marks is None or fingerprint != f"{marks.size} {marks.modified_ns} {marks.identity}":
+        is_reliable = fingerprint is not None and has_reliable_time(
+            int(fingerprint.split(" ", 2)[1]), time.time_ns()
+        )
+        return fingerprint if is_reliable else f"{fingerprint} unsure", True
+    if has_reliable_time(marks.modified_ns, marks.read_ns):
+        return fingerprint, False
+    tail = tail_digest(path)
+    return f"{fingerprint} {tail}", tail != marks.tail.hex()
+
+
+def has_reliable_time(modified_ns: int, read_ns: int) -> bool:
+    """Return whether any change since a file was read has changed its time."""
+    return modified_ns < read_ns - TIMESTAMP_UNCERTAINTY
 
 
 def _are_hidden_unchanged(
@@ -163,6 +209,14 @@ def _hidden_way(
         if way or (folder not in visible and (folder in hidden or os.path.basename(folder) in names)):
             way.append(folder)
     return way
+
+
+def make_stamp(files: Iterable[tuple[str, int, object]]) -> bytes:
+    """Return a digest of the version of the reader, and of the path, size and time of each file of a conversation."""
+    from hashlib import blake2b
+
+    lines = [str(REVISION), *sorted(f"{path}\0{size}\0{modified_at}" for path, size, modified_at in files)]
+    return blake2b("\n".join(lines).encode("utf-8", "surrogatepass"), digest_size=12).digest()
 
 
 class CoverageCount:

@@ -8,7 +8,7 @@ import msgspec
 
 from retold.archive.annotations import EMPTY_SET, KeyedSet, remove_forgotten
 from retold.archive.rows import stable_uid
-from retold.archive.store import SMALL_CHUNK, Chunk, Originals, Packer, digest, sample_checksum
+from retold.archive.store import Chunk, Originals, Packer, digest, sample_checksum
 from retold.archive.writer import NewContent
 from retold.model.problem import problem
 from retold.model.spool import Spool
@@ -221,11 +221,8 @@ def pack(agent: str, file: FrozenFile, spool: Spool, *, is_version: bool = False
 
 def pack_growth(file: FrozenFile, latest: StoredOriginal, originals: Originals, spool: Spool) -> NewContent:
     """Return the new end of a file; a small last chunk is packed again with it."""
-    pieces = originals.pieces(latest.id)
-    start = len(pieces)
-    if pieces and pieces[-1][1] <= SMALL_CHUNK:
-        start -= 1
-    return _pack(file, latest.uid, sum(size for _, size in pieces[:start]), start, spool)
+    start, offset = originals.growth_start(latest.id)
+    return _pack(file, latest.uid, offset, start, spool)
 
 
 def _pack(  # noqa: PLR0913 - a part of a file, and where its chunks go

@@ -16,7 +16,13 @@ from retold.archive.store import (
     remove_index,
 )
 from retold.processes import PRIVATE
-from retold.synchronization.fingerprints import REVISION, is_unchanged, load_coverage, price_source
+from retold.synchronization.fingerprints import (
+    REVISION,
+    CoverageCount,
+    find_changed,
+    load_coverage,
+    price_source,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +30,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from retold.synchronization.fingerprints import CoverageCount
     from retold.synchronization.run import StaleCallback, SyncOutcome
 
 
@@ -140,15 +145,31 @@ def update(
             options.reindex or _is_index_behind(store, options.folder) or store.fact(UNREAD) is not None
         )
         agents = NAMES if is_behind else tuple(options.agents or NAMES)
-        changed = agents if is_behind else _changed_agents(store, options, agents)
-        if not changed:
-            return load_coverage(store, options.scope, agents, time.perf_counter() - began), ()
+        changes = dict.fromkeys(agents) if is_behind else _find_changes(store, options, agents)
+        read = _sync_growth(store, options, changes, on_stale)
+        if read is not None:
+            seconds = time.perf_counter() - began
+            return load_coverage(
+                store, options.scope, agents, seconds, CoverageCount(0, read, 0, 0, 0, 0.0)
+            ), ()
         if not options.reindex and store.fact("generation") is not None:
             for path in missing_index_files(options.folder):
                 on_damage(f"{path} is missing")
-        outcome = sync_or_rebuild(store, options, changed, on_progress, on_damage, on_stale)
+        outcome = sync_or_rebuild(store, options, tuple(changes), on_progress, on_damage, on_stale)
         seconds = time.perf_counter() - began
         return load_coverage(store, options.scope, agents, seconds, outcome.coverage), outcome.problems
+
+
+def _sync_growth(
+    store: Store, options: SyncOptions, changes: Mapping[str, Sequence[str] | None], on_stale: StaleCallback
+) -> int | None:
+    """Sync if nothing has changed, or files have only grown; return how many were read, None if a whole sync is needed."""
+    if not changes:
+        store.set_fact("synced_at", time.time())
+        return 0
+    from retold.synchronization.growth import sync_growth
+
+    return sync_growth(store, options, changes, on_stale)
 
 
 def sync_or_rebuild(  # noqa: PLR0913 - a sync, and its three callbacks
@@ -182,12 +203,8 @@ def _is_index_behind(store: Store, folder: str) -> bool:
     return generation is not None and not is_index_current(folder, store.id, generation)
 
 
-def _changed_agents(store: Store, options: SyncOptions, agents: Sequence[str]) -> tuple[str, ...]:
-    """Return the agents whose files may have changed since the last sync."""
+def _find_changes(store: Store, options: SyncOptions, agents: Sequence[str]) -> dict[str, list[str] | None]:
+    """Return the agents whose files may have changed since the last sync, each with these files as `find_changed` does."""
     facts = {"revision": REVISION, "prices": price_source(options.folder)}
-    changed = tuple(
-        agent for agent in agents if not is_unchanged(store, f"{options.scope} {agent}", options.env, facts)
-    )
-    if not changed:
-        store.set_fact("synced_at", time.time())
-    return changed
+    changes = {agent: find_changed(store, f"{options.scope} {agent}", options.env, facts) for agent in agents}
+    return {agent: found for agent, found in changes.items() if found is None or found}

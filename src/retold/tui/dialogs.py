@@ -16,7 +16,7 @@ from textual.widgets import Static
 from retold.archive.database import RetoldError
 from retold.export.formats.registry import FORMATS
 from retold.export.text.formatting import DAY, StyledLine, clean_name, fit_width, format_minute, plural
-from retold.sessions.slices import SessionTurn
+from retold.sessions.timelines import SessionTurn
 from retold.tui.data import (
     ArchiveQueries,
     export_to_folder,

@@ -20,7 +20,8 @@ from retold.model.session import View
 from retold.search.quick_find import SessionCard
 from retold.search.results import MessageHit
 from retold.sessions.load import load_session
-from retold.sessions.slices import SessionTurn, TimelineSlice, load_slices, load_turns
+from retold.sessions.slices import TimelineSlice, load_slices, load_turns
+from retold.sessions.timelines import SessionTurn
 from retold.tui.data import ArchiveQueries, run_in_thread
 from retold.tui.dialogs import OutlineDialog, SessionActions
 from retold.tui.list_rows import GUTTER, keys_line

@@ -17,7 +17,7 @@ from retold.export.text.report_overview import parse_date
 from retold.export.text.report_table import format_cost
 from retold.model.report import Line
 from retold.reports.selection import Period
-from retold.sessions.slices import SessionTurn
+from retold.sessions.timelines import SessionTurn
 from retold.web.url_state import ReportUrl
 
 MEASURES = {"cost": "Cost", "tokens": "Tokens", "sessions": "Sessions"}

@@ -429,16 +429,3 @@ def test_a_count_that_repeats_the_fork_is_not_its_own(home: Path) -> None:
     ]
     write(home, FORK, with_ordinals([*own, token_line(102, usage(1100, 110), usage(100, 10))], 6))
     assert sessions(home)[FORK].usage.input == 100
-
-
-def test_reading_on_leaves_the_earlier_reading_as_it_was(home: Path) -> None:
-    lines = two_turns()
-    file = write(home, MAIN, lines[:6])
-    earlier = codex.read(Source(file))
-    assert not isinstance(earlier, Problem)
-    before = codex.join(earlier)
-    write(home, MAIN, lines)
-    later = codex.read(Source(file), earlier)
-    assert not isinstance(later, Problem)
-    assert codex.join(earlier) == before
-    assert codex.join(later).counts.prompts == 2

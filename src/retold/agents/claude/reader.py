@@ -1,13 +1,16 @@
 """Reads a transcript: recognises it and folds its lines into a state."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
+from hashlib import blake2b
 from operator import attrgetter
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from retold.agents.bookmarks import find_places
+from retold.agents.claude.bookmarks import FORMAT, is_place, note_place
 from retold.agents.claude.discovery import origin_of
 from retold.agents.claude.messages import LineContent, normalise_answer_block, normalise_user_line
 from retold.agents.claude.raw import (
@@ -25,7 +28,7 @@ from retold.agents.claude.raw import (
     is_spread_message,
     join_surrogates,
 )
-from retold.agents.claude.session import Transcript, places_by_chain
+from retold.agents.claude.session import BookmarkPlace, Transcript, places_by_chain
 from retold.agents.claude.side_records import STATE_TYPES, TITLE_FIELDS, fold_side_record, make_unknown_node
 from retold.agents.claude.state import MAIN, Node, State, remove_from_queue
 from retold.agents.claude.tool_calls import pair_result, register_call
@@ -158,7 +161,8 @@ class _Fold:
 
     def fold_unusual_line(self, number: int, raw: bytes | memoryview, *, is_whole: bool) -> None:
         """Fold a line that is unusual or damaged."""
-        seal = hash(raw)
+        # A bookmark keeps it, so it must not differ from process to process.
+        seal = int.from_bytes(blake2b(raw, digest_size=8).digest())
         for found in decode_line(join_surrogates(raw), number, self.state.path, is_whole=is_whole):
             if isinstance(found, Problem):
                 self.state.problems.append(found)
@@ -356,7 +360,6 @@ def _describe_shape(record: Any) -> str:
     return f"a {type(record).__name__} on a line of its own"
 
 
-FORMAT = "claude-jsonl"
 _PROBE_LINES = 64
 """How many lines are probed to recognise a transcript."""
 _MARKER_KEYS = frozenset(("parentUuid", "isSidechain", "sessionId", "leafUuid", "messageId"))
@@ -364,41 +367,46 @@ _SIDE_TYPES = STATE_TYPES | TITLE_FIELDS.keys() | {"system", "attachment", "queu
 
 
 def read(source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] | Problem:
-    """Read a transcript; given the result of an earlier call, read only what was appended since."""
+    """Read a transcript; given the reading of its beginning, read only what follows."""
     before: Transcript | None = earlier[0].state if earlier else None
     file = open_lines(source.path, before.mark if before is not None else FILE_START, source.disk)
     if isinstance(file, Problem):
         return file
     with file:
-        if file.mark == FILE_START or before is None or before.line_end_state is None:
-            if source.home is None and not _is_transcript(file, source.display_path):
-                return problem("not-a-session", "no transcript of Claude Code", source.display_path)
-            line_end_state = State(source.display_path, origin_of(source.path))
-        else:
-            line_end_state = before.line_end_state.copy()
-        state = _fold_lines(line_end_state, file, source.disk)
+        is_asked = before is None and source.home is None
+        if is_asked and not _is_transcript(file, source.display_path):
+            return problem("not-a-session", "no transcript of Claude Code", source.display_path)
+        state = State(source.display_path, origin_of(source.path)) if before is None else before.state
+        bookmark_places = tuple(_fold_lines(state, file, source))
     chains = places_by_chain(state)
     if not chains:
         is_understood = state.records and not any(one.severity == "loss" for one in state.problems)
         code = "nothing-said" if is_understood and not state.opaque else "not-a-session"
         return problem(code, "nothing was said in it", source.display_path)
+    if before is not None:
+        places = chains[MAIN][1:] if MAIN in chains else ()
+        whole = replace(before, places=places, bookmark_places=bookmark_places)
+        return (_make_reading(source, file, whole),)
     first = next(iter(chains))
     return tuple(
         _make_reading(
-            source, file, Transcript(state, chain, chain == first, line_end_state, file.mark, places)
+            source,
+            file,
+            Transcript(state, chain, chain == first, places, bookmark_places=bookmark_places),
         )
         for chain, places in chains.items()
     )
 
 
-def _fold_lines(line_end_state: State, file: LineFile, disk: Disk) -> State:
-    """Fold all whole lines into `line_end_state`; return it, or a copy with the unfinished line at the end of the file."""
-    tail = replay(line_end_state, file.pieces(), disk)
-    if tail is None:
-        return line_end_state
-    state = line_end_state.copy()
-    replay_unfinished(state, tail, disk)
-    return state
+def _fold_lines(state: State, file: LineFile, source: Source) -> Iterator[BookmarkPlace]:
+    """Fold all lines into a state; yield the places for bookmarks."""
+    if source.is_growing:
+        for end in find_places(file.read_part, file.mark.offset, file.size, is_place):
+            replay(state, file.pieces(end), source.disk)
+            yield note_place(state, file.mark)
+    torn = replay(state, file.pieces(), source.disk)
+    if torn is not None:
+        replay_unfinished(state, torn, source.disk)
 
 
 def _is_transcript(file: LineFile, path: str) -> bool:

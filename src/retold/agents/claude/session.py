@@ -4,13 +4,15 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 
 import msgspec
 from msgspec.structs import replace
 
+from retold.agents.bookmarks import ReadWholeError
 from retold.agents.claude.discovery import is_session_id
 from retold.agents.claude.raw import Record
-from retold.agents.claude.state import MAIN, Node, PreservedLines, State
+from retold.agents.claude.state import MAIN, EarlierPart, Node, PreservedLines, State
 from retold.agents.claude.tool_calls import STARTS_AGENT
 from retold.agents.protocol import Reading, source_file
 from retold.model.builder import Draft, assemble_session, estimate_usage, status_after
@@ -58,6 +60,18 @@ def join(readings: Sequence[Reading], view: View = "full") -> Session:
         return assemble_session(make_draft(found, ordered), view)
 
 
+class BookmarkPlace(msgspec.Struct, frozen=True):
+    """A place for a bookmark."""
+
+    mark: FileMark
+    state: State
+    """The state there, without lines and ids."""
+    nodes: int
+    """The number of lines before it."""
+    ids: tuple[int, ...]
+    """The number of ids of each kind before it."""
+
+
 class Transcript(msgspec.Struct, frozen=True):
     """A replayed transcript: its own conversation, or the chain of a subagent in it."""
 
@@ -65,11 +79,12 @@ class Transcript(msgspec.Struct, frozen=True):
     chain: int = MAIN
     is_first: bool = True
     """Whether this conversation also has the side records and the problems of the file."""
-    line_end_state: State | None = None
-    """The state at the last line end: a file that has grown is read on from here."""
-    mark: FileMark = FILE_START
     places: Sequence[int] = ()
     """The places of its lines and of its side records."""
+    mark: FileMark = FILE_START
+    """The place of the bookmark from which it was read."""
+    earlier: EarlierPart | None = None
+    bookmark_places: tuple[BookmarkPlace, ...] = ()
 
     @property
     def agent_id(self) -> str | None:
@@ -94,10 +109,24 @@ def places_by_chain(state: State) -> dict[int, list[int]]:
     return found
 
 
+def _check_later_part(state: State, earlier: EarlierPart) -> None:
+    """Raise ReadWholeError if the lines behind a bookmark concern those before it."""
+    for name in state.retracted_ids - earlier.retracted_ids:
+        earlier.known.check(name)
+    if state.early_results or state.preserved or state.is_leaf_explicit or state.owner != earlier.owner:
+        raise ReadWholeError("results of earlier calls, a compaction, or another session")
+    for node in islice(state.nodes, 1, None):
+        is_attached = not node.is_chained or (node.parent is not None and node.parent in state.places)
+        if node.chain != MAIN or not is_attached:
+            raise ReadWholeError("a line that does not hang on the last one")
+        if isinstance(node.entry, Message):
+            earlier.known.check(node.entry.response)
+
+
 def resolve_fates(state: State) -> tuple[list[int], list[Fate]]:
     """Return the places of the lines that would be loaded, in that order, and the fate of every line."""
-    parents = _find_parents(state)
-    path = _path_to_root(parents, _find_leaf(state, parents))
+    parents = find_parents(state)
+    path = path_to_root(parents, _find_leaf(state, parents))
     live = _move_preserved(state, sorted({*path, *_find_detached(state, path)}), path)
     live_places, root = set(live), path[-1] if path else 0
     heads = _branch_heads(parents, live_places)
@@ -134,7 +163,8 @@ def _fate(state: State, place: int, *, is_live: bool, is_before: bool, is_left: 
     return "rewound" if is_left or isinstance(node.entry, Message) else "live"
 
 
-def _find_parents(state: State) -> list[int | None]:
+def find_parents(state: State) -> list[int | None]:
+    """Return the place of each line's parent."""
     return [_find_parent(state, place) for place in range(len(state.nodes))]
 
 
@@ -165,16 +195,17 @@ def _find_leaf(state: State, parents: Sequence[int | None]) -> int | None:
     if state.is_leaf_explicit and (named is not None or state.leaf is None):
         return named
     places = range(len(state.nodes) - 1, -1, -1)
-    last = next((place for place in places if _can_be_leaf(state, place)), None)
-    return last if named is None or named in _path_to_root(parents, last) else named
+    last = next((place for place in places if can_be_leaf(state, place)), None)
+    return last if named is None or named in path_to_root(parents, last) else named
 
 
-def _can_be_leaf(state: State, place: int) -> bool:
+def can_be_leaf(state: State, place: int) -> bool:
+    """Return whether the conversation may go on from a line."""
     node = state.nodes[place]
     return node.chain == MAIN and node.is_chained and state.places.get(node.entry.id or "") == place
 
 
-def _path_to_root(parents: Sequence[int | None], leaf: int | None) -> list[int]:
+def path_to_root(parents: Sequence[int | None], leaf: int | None) -> list[int]:
     """Return the lines from the leaf back to the root; a cycle ends where it closes."""
     path: dict[int, None] = {}
     while leaf is not None and leaf not in path:
@@ -190,7 +221,7 @@ def _find_detached(state: State, path: Sequence[int]) -> Iterator[int]:
     blocks = [
         place
         for place, node in enumerate(state.nodes)
-        if isinstance(node.entry, Message) and node.entry.response in responses and _can_be_leaf(state, place)
+        if isinstance(node.entry, Message) and node.entry.response in responses and can_be_leaf(state, place)
     ]
     yield from blocks
     calls = {part.id for place in blocks for part in _parts(state.nodes[place]) if isinstance(part, ToolCall)}
@@ -249,10 +280,21 @@ def _branches_with_prompts(nodes: Sequence[Node], heads: Sequence[int]) -> set[i
 
 def make_draft(transcript: Transcript, readings: Sequence[Reading]) -> Draft:
     """Return the draft of a conversation."""
-    state, agent_id = transcript.state, transcript.agent_id
+    state, agent_id, earlier = transcript.state, transcript.agent_id, transcript.earlier
+    if earlier is not None:
+        _check_later_part(state, earlier)
     entries, active = _make_timelines(transcript)
     full = tuple(entries.values())
     started_at, ended_at = _time_span(full)
+    if earlier is not None:
+        if not any(isinstance(entries[place], Message) for place in active):
+            raise ReadWholeError("nothing is said")
+        times = [
+            earlier.started_at,
+            earlier.ended_at,
+            *(entry.at for entry in full if entry.at and entry.own),
+        ]
+        started_at, ended_at = min(times), max(times)
     modified_at = min(reading.modified_at for reading in readings)
     session_key = f"claude:{state.session_id}"
     return Draft(
@@ -273,6 +315,7 @@ def make_draft(transcript: Transcript, readings: Sequence[Reading]) -> Draft:
         extra=_extra(state),
         full=full,
         active=tuple([entries[place] for place in active]),
+        beginning=None if earlier is None else earlier.beginning,
     )
 
 

@@ -6,10 +6,12 @@ from typing import Any, Self
 import msgspec
 from msgspec.structs import replace
 
+from retold.agents.bookmarks import KnownIds
 from retold.agents.claude.discovery import Origin, is_session_id
 from retold.agents.claude.prompt_text import split_prompt
 from retold.agents.claude.raw import Record
 from retold.agents.claude.tool_results import Result
+from retold.model.builder import Beginning
 from retold.model.problem import Problem
 from retold.model.session import Entry, Event, Message
 
@@ -42,6 +44,19 @@ class PreservedLines(msgspec.Struct, frozen=True, gc=False):
     head: str | None = None
     tail: str | None = None
     names: tuple[str, ...] = ()
+
+
+class EarlierPart(msgspec.Struct, frozen=True):
+    """The part of a transcript before a bookmark. Of its lines, the state has only the one on which the next one hangs."""
+
+    beginning: Beginning
+    known: KnownIds
+    """The ids of its lines, calls and responses."""
+    retracted_ids: frozenset[str]
+    owner: str | None
+    started_at: datetime
+    """The times of its own first and last line."""
+    ended_at: datetime
 
 
 class State(msgspec.Struct):

@@ -89,3 +89,27 @@ def detect_form(head: bytes) -> Form | None:
         return "lines"
     start = head.removeprefix(BOM).lstrip()
     return next((form for form, pattern in _FORM_PATTERNS if pattern.match(start)), None)
+
+
+_TURN_EVENTS = ("user_message", "task_started", "turn_started")
+_BEGIN_RESPONSE = ("message", "reasoning", "function_call", "custom_tool_call")
+
+
+def is_place(before: Any, value: Any) -> bool:
+    """Return whether a bookmark may stand before a line: where a turn begins, or a response behind results or a count."""
+    kind, what, role = _describe(value)
+    kind_before, what_before, _ = _describe(before)
+    if kind == "event_msg":
+        return what in _TURN_EVENTS
+    if kind != "response_item" or what not in _BEGIN_RESPONSE:
+        return kind == "turn_context"
+    is_result = kind_before == "response_item" and what_before.endswith("_output")
+    return role == "user" or is_result or (kind_before == "event_msg" and what_before == "token_count")
+
+
+def _describe(value: Any) -> tuple[str, str, str]:
+    """Return the type of a line, and the type and role of its payload."""
+    payload = value.get("payload") if type(value) is dict else None
+    if type(payload) is not dict:
+        return "", "", ""
+    return str(value.get("type")), str(payload.get("type")), str(payload.get("role"))

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 import msgspec
+from msgspec.structs import replace
 
+from retold.agents.bookmarks import find_places
 from retold.agents.codex.discovery import ARCHIVED, ZST, RolloutName, find_rollout, parse_name
-from retold.agents.codex.raw import Record, read_form
+from retold.agents.codex.raw import Record, is_place, read_form
 from retold.agents.codex.replay import fold_bare_record, fold_session_meta, fold_slowly, replay, take_before
-from retold.agents.codex.state import State, TokenMeter, copy_state
+from retold.agents.codex.state import EarlierPart, State, TokenMeter, copy_state
 from retold.agents.codex.thread_lists import read_list
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem, problem
@@ -100,18 +102,30 @@ DEPTH = 16
 """How many files in a row a thread may continue."""
 
 
+class BookmarkPlace(msgspec.Struct, frozen=True):
+    """A place for a bookmark."""
+
+    mark: FileMark
+    state: State
+    """The state there, without entries."""
+    entries: int
+    turns: int
+    """The numbers of entries and turns before it."""
+
+
 class Rollout(msgspec.Struct, frozen=True):
     """A file as far as it was read."""
 
     name: RolloutName | None
     state: State
-    line_end_state: State
-    """The state at the last line end: a file that has grown is read on from here."""
-    mark: FileMark = FILE_START
     base: "Rollout | None" = None
     own_start: int | None = None
     """The place of the first line that is not another thread's; None if all are its own."""
     is_archived: bool = False
+    mark: FileMark = FILE_START
+    """The place of the bookmark from which it was read."""
+    earlier: EarlierPart | None = None
+    bookmark_places: tuple[BookmarkPlace, ...] = ()
 
     @property
     def thread(self) -> str | None:
@@ -132,16 +146,18 @@ def new_state(source: Source, pointer: str = "") -> State:
     return State(ReaderNotes(source.display_path, pointer), TokenMeter(rollout, f"{rollout}/1", is_of_thread))
 
 
-def read_lines(source: Source, file: LineFile, earlier_rollout: Rollout | None) -> Rollout:
-    """Fold the lines of an open file behind its mark into the known state."""
-    earlier = None if file.mark == FILE_START else earlier_rollout
-    line_end_state = copy_state(earlier.line_end_state) if earlier else new_state(source)
-    tail = replay(line_end_state, file.pieces())
-    state = line_end_state
+def read_lines(source: Source, file: LineFile, state: State) -> tuple[BookmarkPlace, ...]:
+    """Fold the lines of an open file behind its mark into a state; return the places for bookmarks."""
+    places: list[BookmarkPlace] = []
+    if source.is_growing:
+        for end in find_places(file.read_part, file.mark.offset, file.size, is_place):
+            replay(state, file.pieces(end))
+            bare = replace(state, entries=[], places=[], texts=set(), turns=[], unconfirmed={})
+            places.append(BookmarkPlace(file.mark, copy_state(bare), len(state.entries), len(state.turns)))
+    tail = replay(state, file.pieces())
     if tail is not None:
-        state = copy_state(line_end_state)
         fold_slowly(state, tail)
-    return make_rollout(source, state, line_end_state, file.mark, earlier.base if earlier else None)
+    return tuple(places)
 
 
 def read_compressed(source: Source, file: OpenFile) -> Rollout:
@@ -150,25 +166,18 @@ def read_compressed(source: Source, file: OpenFile) -> Rollout:
     tail = replay(state, unpack_pieces(file, state.notes))
     if tail is not None:
         fold_slowly(state, tail)
-    return make_rollout(source, state, state)
+    return make_rollout(source, state)
 
 
-def make_rollout(
-    source: Source,
-    state: State,
-    line_end_state: State,
-    mark: FileMark = FILE_START,
-    base: Rollout | None = None,
-) -> Rollout:
+def make_rollout(source: Source, state: State, bookmark_places: tuple[BookmarkPlace, ...] = ()) -> Rollout:
     """Return a file with the one that it continues and the start of its own lines."""
     return Rollout(
         parse_name(source.path),
         state,
-        line_end_state,
-        mark,
-        base or _read_base(state.meta, source),
+        _read_base(state.meta, source),
         find_own_start(state, source),
         source.path.parent.name == ARCHIVED,
+        bookmark_places=bookmark_places,
     )
 
 
@@ -184,7 +193,7 @@ def _read_base(meta: Record, source: Source, depth: int = DEPTH) -> Rollout | No
     state = new_state(below)
     replay(state, take_before(read_pieces(path, state.notes, source.disk), end))
     further = _read_base(state.meta, below, depth - 1)
-    return Rollout(parse_name(path), state, state, base=further, own_start=find_own_start(state, below))
+    return Rollout(parse_name(path), state, further, find_own_start(state, below))
 
 
 def read_document(source: Source) -> Sequence[Reading] | Problem:
@@ -198,7 +207,7 @@ def read_document(source: Source) -> Sequence[Reading] | Problem:
     document, problems = document_and_problems
     state = new_state(source, pointer="/items")
     _fold_document(state, document)
-    rollout = make_rollout(source, state, state)
+    rollout = make_rollout(source, state)
     return (
         Reading(
             source,
@@ -251,7 +260,7 @@ def _as_record(item: Any) -> Record:
 
 
 def read(source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] | Problem:
-    """Read a file; given the result of an earlier call, read only what was appended since."""
+    """Read a file; given the reading of its beginning, read only what follows."""
     if source.path.name.endswith(ZST):
         return _read_compressed(source)
     form = read_form(source.path, source.disk)
@@ -262,21 +271,18 @@ def read(source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] |
             return read_document(source)
         case "history" | "index":
             return read_list(source, form)
-    known = _earlier_rollout(earlier)
-    file = open_lines(source.path, known.mark if known else FILE_START, source.disk)
+    before: Rollout | None = earlier[0].state if earlier else None
+    file = open_lines(source.path, FILE_START if before is None else before.mark, source.disk)
     if isinstance(file, Problem):
         return file
     with file:
-        found = read_lines(source, file, known)
+        if before is None:
+            state = new_state(source)
+            found = make_rollout(source, state, read_lines(source, file, state))
+        else:
+            found = replace(before, bookmark_places=read_lines(source, file, before.state))
         name = "codex-jsonl" if form == "lines" else "codex-items"
         return (Reading(source, name, found.thread, file.size, file.modified_at, found, ()),)
-
-
-def _earlier_rollout(earlier: Sequence[Reading]) -> Rollout | None:
-    if len(earlier) != 1 or not isinstance(earlier[0].state, Rollout):
-        return None
-    known: Rollout = earlier[0].state
-    return known if known.mark != FILE_START else None
 
 
 def _read_compressed(source: Source) -> Sequence[Reading] | Problem:

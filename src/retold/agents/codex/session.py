@@ -6,10 +6,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from retold.agents.bookmarks import ReadWholeError
 from retold.agents.codex.prompt_text import as_context
 from retold.agents.codex.raw import Record
 from retold.agents.codex.reader import Rollout
-from retold.agents.codex.state import State, copy_state, kind_of, parent_of, project_of
+from retold.agents.codex.state import EarlierPart, State, copy_state, kind_of, parent_of, project_of
 from retold.agents.codex.thread_lists import make_lost_draft, thread_name
 from retold.agents.codex.tokens import assign_early_tokens, thread_start
 from retold.agents.codex.tool_calls import finish_calls
@@ -202,8 +203,10 @@ def make_draft(readings: Sequence[Reading], lists: Sequence[Reading], view: View
     meta, path = first.state.meta, readings[0].source
     thread = first.thread or path.path.name.partition(".")[0]
     notes = ReaderNotes(path.display_path)
-    full = make_timeline(rollouts)
-    if all(entry.usage is None for entry in full if type(entry) is Message):
+    full, earlier = make_timeline(rollouts), first.earlier
+    if earlier is not None:
+        _check_later_part(first.state, earlier, full)
+    elif all(entry.usage is None for entry in full if type(entry) is Message):
         full = estimate_usage(full, thread)
     started_at, ended_at, are_derived = _times(readings, notes.parse_time(meta.get("timestamp")), full)
     live_messages = (entry for entry in reversed(full) if type(entry) is Message and entry.fate == "live")
@@ -225,7 +228,21 @@ def make_draft(readings: Sequence[Reading], lists: Sequence[Reading], view: View
         extra=_extra(meta, rollouts),
         full=full,
         active=full if view == "full" else tuple([entry for entry in full if entry.fate == "live"]),
+        beginning=None if earlier is None else earlier.beginning,
     )
+
+
+def _check_later_part(state: State, earlier: EarlierPart, timeline: Sequence[Entry]) -> None:
+    """Raise ReadWholeError if the lines behind a bookmark concern those before it."""
+    for response in state.meter.closed:
+        earlier.known.check(response)
+    problems = state.notes.problems[earlier.problems :]
+    if state.cuts or any(one.code == "orphan-tool-result" for one in problems):
+        raise ReadWholeError("a rollback, a compaction, or a result of an earlier call")
+    if state.has_spoken_events and earlier.is_unconfirmed:
+        raise ReadWholeError("an earlier prompt is none")
+    if all(type(entry) is not Message for entry in timeline):
+        raise ReadWholeError("nothing is said")
 
 
 def _name(rollouts: Sequence[Rollout]) -> str | None:

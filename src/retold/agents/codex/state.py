@@ -7,7 +7,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from retold.agents.bookmarks import KnownIds
 from retold.agents.codex.raw import Record
+from retold.model.builder import Beginning
 from retold.model.session import Entry, Kind, Message, Project, Usage, root_hash
 from retold.reading.diagnostics import ReaderNotes
 from retold.reading.json_decode import text_or_none
@@ -90,6 +92,18 @@ class TimelineCut(msgspec.Struct, frozen=True):
     at: int
     start: int
     fate: Literal["rewound", "compacted"]
+
+
+class EarlierPart(msgspec.Struct, frozen=True):
+    """The part of a rollout before a bookmark."""
+
+    beginning: Beginning
+    known: KnownIds
+    """The ids of its calls and responses."""
+    problems: int
+    """The number of problems in it."""
+    is_unconfirmed: bool
+    """Whether a prompt in it depends on an event that may still come."""
 
 
 class State(msgspec.Struct):
@@ -201,7 +215,7 @@ def copy_state(state: State) -> State:
 
 def _own_containers(value: State | TokenMeter) -> dict[str, Any]:
     values = {name: getattr(value, name) for name in value.__struct_fields__}
-    return {name: found.copy() for name, found in values.items() if type(found) in (list, dict, set)}
+    return {name: found.copy() for name, found in values.items() if isinstance(found, list | dict | set)}
 
 
 Handler = Callable[[State, Record, datetime | None], None]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from retold.agents.protocol import load_lazily
 
 if TYPE_CHECKING:
+    from retold.agents.gemini.bookmarks import find_bookmarks, open_bookmark
     from retold.agents.gemini.discovery import (
         cluster_of,
         find_clues,
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
 NAME = "gemini"
 PROGRAM, PACKAGE = "gemini", "@google/gemini-cli"
 __all__ = [
-    "NAME", "PACKAGE", "PROGRAM", "cluster_of", "find_clues", "find_ghosts", "find_home", "find_homes",
-    "find_leftovers", "find_sources", "find_threats", "group_key", "join", "log_folder",
+    "NAME", "PACKAGE", "PROGRAM", "cluster_of", "find_bookmarks", "find_clues", "find_ghosts", "find_home", "find_homes",
+    "find_leftovers", "find_sources", "find_threats", "group_key", "join", "log_folder", "open_bookmark",
     "plan_connection", "plan_hooks", "plan_restore", "read", "read_retention_limit", "relate",
     "resume_command",
 ]  # fmt: skip
 __getattr__ = load_lazily(
     __name__,
+    bookmarks="find_bookmarks open_bookmark",
     discovery="cluster_of find_clues find_home find_homes find_leftovers find_sources read_retention_limit",
     integration="plan_connection plan_hooks",
     reader="read",

@@ -1,6 +1,5 @@
 """Reads a file: detects its shape and folds its records into readings."""
 
-import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -9,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from retold.agents.bookmarks import ReadWholeError, find_places
+from retold.agents.gemini.bookmarks import is_place, reject_unusual
 from retold.agents.gemini.discovery import Origin, find_project_hash, native_id_of, origin_of
 from retold.agents.gemini.raw import (
     ConversationRecord,
@@ -46,7 +47,7 @@ from retold.reading.json_decode import (
     text_or_none,
     value_at,
 )
-from retold.reading.jsonl import JsonLine, count_lines, decode_lines
+from retold.reading.jsonl import FileMark, JsonLine, count_lines, decode_lines
 
 _SHARE_HEADING = re.compile(r"\A\ufeff?\s*(?:## (?:USER|MODEL) \S+|\S+ ## (?:USER|MODEL))\s*$", re.MULTILINE)
 _OBJECT_LINE = re.compile(r"^\{", re.MULTILINE)
@@ -238,15 +239,14 @@ def _is_begun(rescued: Salvage) -> bool:
     return type(rescued.fields.get("sessionId")) is str
 
 
-_SEAL_SAMPLE = 4096
-
-
 def read(source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] | Problem:
-    """Read a file; given the result of an earlier call, read only what was appended since."""
+    """Read a file; given the reading of its beginning, read only what follows."""
     file = read_lines(source.path, source.disk)
     if isinstance(file, Problem):
         return file
-    if len(earlier) == 1 and _only_grew(earlier[0], file.data):
+    if earlier:
+        if file.gaps:
+            raise ReadWholeError("offsets in the file are not those in its data")
         return (_read_lines(earlier[0].state, source, file),)
     path = source.display_path
     match detect_shape(file, path):
@@ -281,40 +281,31 @@ def _make_reading(  # noqa: PLR0913 - a Reading has as many fields
 
 
 def _read_lines(transcript: Transcript, source: Source, file: FileBytes) -> Reading:
-    """Fold the lines after `transcript.offset` into the state at that line end."""
-    data, path = file.data, source.display_path
-    line_end = data.rfind(b"\n") + 1
-    if line_end > transcript.offset:
-        before = transcript.line_end_state or State(path)
-        passed = count_lines(data, 0, transcript.offset)
-        lines = decode_lines(data, path, transcript.offset, passed, line_end, file.gaps)
-        line_end_state = replay(before, lines)
-    else:
-        line_end, line_end_state = transcript.offset, transcript.line_end_state or State(path)
-    state = line_end_state
-    if line_end < len(data):
-        passed = count_lines(data, 0, line_end)
-        state = replay(line_end_state, decode_lines(data, path, line_end, passed, gaps=file.gaps))
+    """Fold the lines behind the transcript's mark into its state."""
+    data, path, origin, earlier = file.data, source.display_path, transcript.origin, transcript.earlier
+    state, mark = transcript.state, transcript.mark
+    assert isinstance(state, State)  # noqa: S101 - a document has no lines
+    places: list[tuple[FileMark, State]] = []
+    ends = find_places(_part_of(data), mark.offset, len(data), is_place) if source.is_growing else ()
+    for end in (*(() if file.gaps else ends), None):
+        lines = decode_lines(data, path, mark.offset, mark.lines, end, file.gaps)
+        state = replay(state, lines if earlier is None else reject_unusual(lines, earlier.known))
+        if end is not None:
+            mark = FileMark(end, mark.lines + count_lines(data, mark.offset, end))
+            places.append((mark, state))
     if not is_loadable(state) and state.lines <= 1:
         whole = decode(data)
         state = apply_fallback(state, whole.value) if isinstance(whole, JsonValue) and whole.strict else state
     native_id = native_id_of(state.metadata)
-    origin, recorded_id = transcript.origin, text_or_none(state.metadata.get("sessionId"))
-    outputs = find_outputs(origin, source.disk, native_id, recorded_id)
-    recorded = Transcript(origin, state, outputs, line_end_state, line_end, _seal(data, line_end))
+    outputs = transcript.outputs
+    if earlier is None:
+        outputs = find_outputs(origin, source.disk, native_id, text_or_none(state.metadata.get("sessionId")))
+    recorded = Transcript(origin, state, outputs, transcript.mark, earlier, tuple(places))
     return _make_reading(source, file, "gemini-jsonl", native_id, recorded)
 
 
-def _seal(data: bytes, end: int) -> bytes:
-    sample = data[: min(_SEAL_SAMPLE, end)] + data[max(end - _SEAL_SAMPLE, 0) : end]
-    return hashlib.blake2b(sample, digest_size=16).digest()
-
-
-def _only_grew(earlier: Reading, data: bytes) -> bool:
-    transcript = earlier.state
-    if not isinstance(transcript, Transcript) or not 0 < transcript.offset <= len(data):
-        return False
-    return _seal(data, transcript.offset) == transcript.seal
+def _part_of(data: bytes) -> Callable[[int, int], bytes]:
+    return lambda start, size: data[start : start + size]
 
 
 def _read_stream(source: Source, file: FileBytes) -> Reading:

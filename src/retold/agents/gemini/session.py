@@ -4,12 +4,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import reduce
-from itertools import zip_longest
+from itertools import chain, islice, zip_longest
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from retold.agents.bookmarks import KnownIds, ReadWholeError
 from retold.agents.gemini.discovery import (
     WRITTEN_KEYS,
     Origin,
@@ -154,8 +155,10 @@ def make_draft(file: Transcript, readings: Sequence[Reading], view: View) -> Dra
     parent = _parent(file.origin)
     key = f"{parent}/{file.origin.stem}" if parent else f"gemini:{file.origin.stem}"
     context = RecordContext(notes, native_id or file.origin.stem, key, is_subagent, file.outputs)
-    full = make_full_timeline(file.state, context)
-    if all(entry.usage is None for entry in full if type(entry) is Message):
+    full, earlier = make_full_timeline(file.state, context), file.earlier
+    if earlier is not None and isinstance(file.state, State):
+        _check_later_part(file.state, full, notes.problems, earlier.known)
+    elif all(entry.usage is None for entry in full if type(entry) is Message):
         full = estimate_usage(full, context.native_id)
     modified_at = min(reading.modified_at for reading in readings)
     started_at, ended_at, are_derived = _times(file, about, full, notes, modified_at)
@@ -175,18 +178,37 @@ def make_draft(file: Transcript, readings: Sequence[Reading], view: View) -> Dra
         status=about.status,
         parent=parent,
         sources=tuple(source_file(reading) for reading in readings),
-        coverage=Coverage(max(about.records, 1), notes.opaque + about.opaque),
+        coverage=Coverage(
+            max(about.records, 1), notes.opaque + about.opaque + (earlier.opaque if earlier else 0)
+        ),
         problems=(
             *reading_problems,
             *about.problems,
+            *(earlier.problems if earlier else ()),
             *notes.problems,
             *_warnings(file, native_id, about),
-            *(_token_warnings(file, full) if notes.may_lack_tokens else ()),
+            *(_token_warnings(file, full) if notes.may_lack_tokens or earlier else ()),
         ),
         extra=extra,
         full=full,
         active=full if view == "full" else _make_active(file, context),
+        beginning=earlier.beginning if earlier else None,
     )
+
+
+def _check_later_part(
+    state: State, timeline: Sequence[Entry], problems: Sequence[Problem], known: KnownIds
+) -> None:
+    """Raise ReadWholeError if the messages behind a bookmark concern those before it."""
+    if any(one.code in ("orphan-tool-result", "missing-output") for one in problems):
+        raise ReadWholeError("a result of an earlier call, or one in a file")
+    if not state.live or all(entry.at is None for entry in timeline):
+        raise ReadWholeError("nothing is said")
+    parts = chain.from_iterable(entry.parts for entry in timeline if type(entry) is Message)
+    for call in (part for part in parts if type(part) is ToolCall):
+        known.check(call.id)
+        if call.name in STARTS_AGENT:
+            raise ReadWholeError("a subagent")
 
 
 class FileFacts(msgspec.Struct, frozen=True, gc=False):
@@ -252,9 +274,11 @@ def _warnings(file: Transcript, native_id: str | None, about: FileFacts) -> Iter
 
 
 def _token_warnings(file: Transcript, timeline: Sequence[Entry]) -> Iterator[Problem]:
-    everything, without = count_responses(timeline)
-    if without:
-        message = f"at least {without} of {everything} responses have no token count"
+    responses, counted = count_responses(timeline)
+    if file.earlier is not None:
+        responses, counted = responses + file.earlier.responses, counted + file.earlier.counted
+    if 0 < counted < responses:
+        message = f"at least {responses - counted} of {responses} responses have no token count"
         yield problem("tokens-unrecorded", message, file.state.path)
 
 
@@ -421,21 +445,18 @@ def _join_versions(known: tuple[Version, ...], more: tuple[Version, ...]) -> tup
     return tuple(versions)
 
 
-def count_responses(timeline: Sequence[Entry]) -> tuple[int, int]:
-    """Return how many responses of the model are recorded, and how many of them lack tokens.
-
-    The second number is 0 if no tokens are recorded at all.
-    """
+def count_responses(timeline: Sequence[Entry], most: int | None = None) -> tuple[int, int]:
+    """Return how many responses of the model are recorded in entries, or the first of them, and how many have tokens."""
     responses: dict[str, tuple[int, bool]] = {}
-    for entry, following in zip_longest(timeline, timeline[1:]):
+    for entry, following in islice(zip_longest(timeline, timeline[1:]), most):
         if type(entry) is Message and entry.model is not None and entry.id is not None:
             is_counted = entry.usage is not None and not entry.usage.estimated
             if is_counted or _is_complete(entry, following):
                 before, was_counted = responses.get(entry.id, (0, False))
                 responses[entry.id] = max(before, _responses_in(entry)), was_counted or is_counted
-    counted = sum(is_counted for _, is_counted in responses.values())
-    everything = sum(held for held, _ in responses.values())
-    return everything, everything - counted if counted else 0
+    return sum(held for held, _ in responses.values()), sum(
+        is_counted for _, is_counted in responses.values()
+    )
 
 
 def _is_complete(answer: Message, following: Entry | None) -> bool:

@@ -7,13 +7,15 @@ from typing import Any
 
 import msgspec
 
+from retold.agents.bookmarks import KnownIds
 from retold.agents.gemini.discovery import Origin
 from retold.agents.gemini.raw import SPOKEN_TYPES, ConversationRecord, Record, text_parts
 from retold.agents.gemini.tool_results import OutputFiles
+from retold.model.builder import Beginning
 from retold.model.problem import Problem
 from retold.model.session import Fate, Kind
 from retold.reading.diagnostics import ReaderNotes
-from retold.reading.jsonl import JsonLine
+from retold.reading.jsonl import FILE_START, FileMark, JsonLine
 
 Place = tuple[int, int]
 """The place of a record: its line, and its index in a list on that line (0 if it is the line)."""
@@ -279,17 +281,31 @@ class PromptLog(msgspec.Struct, frozen=True):
     prompts: tuple[JsonLine, ...]
 
 
+class EarlierPart(msgspec.Struct, frozen=True):
+    """The part of a session before a bookmark."""
+
+    beginning: Beginning
+    known: KnownIds
+    """The ids of its messages and calls."""
+    problems: tuple[Problem, ...]
+    """Those that were found in its messages."""
+    opaque: int
+    responses: int
+    """The responses of the model, and those with recorded tokens."""
+    counted: int
+
+
 class Transcript(msgspec.Struct, frozen=True):
     """A replayed session file."""
 
     origin: Origin
     state: State | CleanDocument
     outputs: OutputFiles = OutputFiles()
-    line_end_state: State | None = None
-    """The state at the last line end: a file that has grown is read on from here."""
-    offset: int = 0
-    seal: bytes = b""
-    """Digest of the start of the file, and of the bytes before `offset`."""
+    mark: FileMark = FILE_START
+    """The place of the bookmark from which it was read."""
+    earlier: EarlierPart | None = None
+    places: tuple[tuple[FileMark, State], ...] = ()
+    """Places for bookmarks, each with the state there."""
 
 
 _RICH_KEYS = ("toolCalls", "thoughts", "tokens", "model", "displayContent")

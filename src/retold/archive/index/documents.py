@@ -64,11 +64,14 @@ def entry_texts(seq: int, entry: Entry) -> str:
     return "".join([text for _, text in sorted(found.texts, key=itemgetter(0))])
 
 
-def make_documents(session: Session) -> Iterator[MessageDocuments]:
-    """Yield all documents of a session, message by message; none if nobody spoke."""
-    if not is_spoken(session):
+def make_documents(session: Session, first: int = 0) -> Iterator[MessageDocuments]:
+    """Yield all documents of a session, message by message; none if nobody spoke.
+
+    `first` is the seq of its first entry, of a session that was read from a bookmark on.
+    """
+    if not first and not is_spoken(session):
         return
-    for seq, entry in enumerate(session.timeline):
+    for seq, entry in enumerate(session.timeline, first):
         found = _of_entry(seq, entry)
         if found.texts:
             yield found
@@ -196,9 +199,9 @@ class _OriginalCursor:
 
     __slots__ = ("data", "end", "here", "message_start", "number", "other_end")
 
-    def __init__(self, number: int, data: bytes) -> None:
+    def __init__(self, number: int, data: bytes, start: int) -> None:
         self.number, self.data = number, data
-        self.message_start = self.here = self.end = 0
+        self.message_start = self.here = self.end = start
         self.other_end = len(data)
 
     def find_next(self, raw: bytes) -> int:
@@ -248,17 +251,19 @@ class _OriginalCursor:
 class TextLocator:
     """Finds the regions of texts in the originals of one session, from front to back."""
 
-    def __init__(self, originals: Sequence[tuple[int, bytes]]) -> None:
-        """Take the originals with their ids."""
+    def __init__(self, originals: Sequence[tuple[int, bytes]], start: int = 0, pages: int = 0) -> None:
+        """Take the originals with their ids; of a session that was read from a bookmark on, its offset and the pages before."""
         self._cursors = [
-            _OriginalCursor(number, data) for number, data in originals if len(data) <= LARGEST_ORIGINAL
+            _OriginalCursor(number, data, start)
+            for number, data in originals
+            if len(data) <= LARGEST_ORIGINAL
         ]
-        self._front = self._cursors[0] if self._cursors else _OriginalCursor(0, b"")
+        self._front = self._cursors[0] if self._cursors else _OriginalCursor(0, b"", 0)
         self._budget = _PASSES * sum(len(cursor.data) for cursor in self._cursors) + PAGE
         self._found_in: list[_OriginalCursor] = []
         """Originals with a text of this message."""
         self._page = bytearray()
-        self._page_number = 0
+        self._page_number = pages
         self._full: list[bytes] = []
 
     def locate(self, message: MessageDocuments) -> list[str]:

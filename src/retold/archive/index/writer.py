@@ -54,19 +54,21 @@ class TimelineChunk:
 class Timeline:
     """A long session for the index: the number of entries, the outline of what people said, and chunks, made when they are read."""
 
-    __slots__ = ("chunks", "outline", "total")
+    __slots__ = ("chunks", "first", "outline", "total")
 
-    def __init__(self, total: int, outline: bytes, chunks: Iterable[TimelineChunk]) -> None:
+    def __init__(self, total: int, outline: bytes, chunks: Iterable[TimelineChunk], first: int = 0) -> None:
         self.total, self.outline, self.chunks = total, outline, chunks
+        self.first = first
+        """The seq from which on chunks are replaced."""
 
 
 def write_timeline(execute: Execute, session: int, timeline: Timeline | None) -> None:
-    """Write the timeline of a session; equal chunks are not written again."""
+    """Write the timeline of a session; equal chunks, and those before its first one, are not written again."""
     if timeline is None:
         remove_timeline(execute, session)
         return
-    sql = "SELECT seq, checksum FROM timeline_chunks WHERE session = ?"
-    known = {seq: bytes(checksum) for seq, checksum in execute(sql, (session,))}
+    sql = "SELECT seq, checksum FROM timeline_chunks WHERE session = ? AND seq >= ?"
+    known = {seq: bytes(checksum) for seq, checksum in execute(sql, (session, timeline.first))}
     for chunk in timeline.chunks:
         checksum = digest(chunk.data)
         if known.pop(chunk.seq, None) != checksum:
@@ -105,7 +107,7 @@ class IndexEntry:
     Documents and pages come in parts, so that few of a large session are in memory at a time.
     """
 
-    __slots__ = ("is_placeholder", "originals", "parts", "stamp", "timeline", "uid")
+    __slots__ = ("first", "first_page", "is_placeholder", "originals", "parts", "stamp", "timeline", "uid")
 
     def __init__(  # noqa: PLR0913 - one for each thing that is kept
         self,
@@ -116,8 +118,12 @@ class IndexEntry:
         timeline: Timeline | None = None,
         *,
         is_placeholder: bool = False,
+        first: int = 0,
+        first_page: int = 0,
     ) -> None:
         self.uid, self.stamp, self.parts, self.timeline = uid, stamp, parts, timeline
+        self.first, self.first_page = first, first_page
+        """The seq and the page from which on documents and pages are replaced."""
         self.is_placeholder = is_placeholder
         """Whether its texts cannot be read: it is written only if the session is not in the index."""
         self.originals = " ".join(f"{original:x}" for original in originals)
@@ -261,12 +267,12 @@ class IndexWriter:
             )
             known = {
                 (seq, position): (number, checksum, regions)
-                for number, seq, position, checksum, regions in self._load_docs(session)
+                for number, seq, position, checksum, regions in self._load_docs(session, entry.first)
             }
-        execute("DELETE FROM pages WHERE session = ?", (session,))
+        execute("DELETE FROM pages WHERE session = ? AND position >= ?", (session, entry.first_page))
         write_timeline(execute, session, entry.timeline)
         moved: list[tuple[str, int]] = []
-        positions = count()
+        positions = count(entry.first_page)
         for docs, pages in entry.parts:
             for doc, regions in docs:
                 before, checksum = known.pop((doc.seq, doc.position), None), _checksum(doc)
@@ -285,9 +291,18 @@ class IndexWriter:
         found: int | None = self._value("SELECT id FROM entries WHERE uid = ?", (uid,))
         return found
 
-    def _load_docs(self, session: int) -> list[tuple[int, int, int | None, int, str]]:
-        sql = "SELECT id, seq, position, checksum, regions FROM docs WHERE session = ?"
-        return self._execute(sql, (session,))
+    def _load_docs(self, session: int, first: int = 0) -> list[tuple[int, int, int | None, int, str]]:
+        """Return the documents of the entries from a seq on, and of the summary."""
+        sql = "SELECT id, seq, position, checksum, regions FROM docs WHERE session = ?1 AND (seq >= ?2 OR seq < 0)"
+        return self._execute(sql, (session, first))
+
+    def growth_of(self, uid: int, stamp: bytes) -> tuple[int, str] | None:
+        """Return how many pages a session has, and its originals; None if this file does not have it with this stamp."""
+        sql = (
+            "SELECT (SELECT coalesce(max(position) + 1, 0) FROM pages WHERE session = entries.id), originals FROM entries"
+            " WHERE uid = ? AND stamp = ?"
+        )
+        return next(iter(self._execute(sql, (uid, stamp))), None)
 
     def _remove_docs(self, numbers: Sequence[int]) -> None:
         ids = [(number,) for number in numbers]
