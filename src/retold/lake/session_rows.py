@@ -152,6 +152,19 @@ def _about_entry(entry: Entry) -> Row:
     if isinstance(entry, Event):
         text = entry.text or None
         return (None, entry.kind, entry.at, entry.fate, entry.own, False, None, None, 0, text, None, None)
+    texts: list[str] = []
+    thoughts: list[str] = []
+    contexts: list[str] = []
+    calls = 0
+    for part in entry.parts:
+        if isinstance(part, ToolCall):
+            calls += 1
+        elif isinstance(part, Text):
+            texts.append(part.text)
+        elif isinstance(part, Thinking):
+            thoughts.append(part.text)
+        elif isinstance(part, Context) and part.call is None and part.text:
+            contexts.append(part.text)  # the result of a call belongs to that call
     return (
         entry.role,
         None,
@@ -161,21 +174,11 @@ def _about_entry(entry: Entry) -> Row:
         entry.prompt is not None,
         entry.model,
         entry.usage.request if entry.usage else None,
-        sum(isinstance(part, ToolCall) for part in entry.parts),
-        entry.prompt if entry.prompt is not None else _join_texts(entry, Text),
-        _join_texts(entry, Thinking),
-        _context(entry),
+        calls,
+        entry.prompt if entry.prompt is not None else "\n".join(texts) or None,
+        "\n".join(thoughts) or None,
+        "\n".join(contexts) or None,
     )
-
-
-def _join_texts(message: Message, kind: type[Text | Thinking]) -> str | None:
-    return "\n".join(part.text for part in message.parts if isinstance(part, kind)) or None
-
-
-def _context(message: Message) -> str | None:
-    """Return the context that the agent added to a message; the result of a call belongs to that call."""
-    texts = (part.text for part in message.parts if isinstance(part, Context) and part.call is None)
-    return "\n".join(filter(None, texts)) or None
 
 
 def tool_call_rows(source: RowSource) -> Iterator[Row]:
@@ -249,6 +252,7 @@ def file_rows(source: RowSource) -> Iterator[Row]:
 
 KINDS = {kind: kind.__struct_config__.tag for kind in get_args(AnyStep)}
 """The name of each type of event: looking it up in the type would take longer than everything else."""
+_OF_CALLS, _WITH_TEXT = (ToolUse, ToolResult), (UserPrompt, AssistantText)
 
 
 def event_rows(source: RowSource) -> Iterator[Row]:
@@ -260,11 +264,11 @@ def event_rows(source: RowSource) -> Iterator[Row]:
 
 def _about_event(step: AnyStep) -> Row:
     """Return call, tool, canonical name, category, status and text. Checks calls first: most events are of calls."""
-    if isinstance(step, ToolUse | ToolResult):
-        tool, went = step.tool, step.status if isinstance(step, ToolResult) else None
-        return step.call_id, tool.name, tool.canonical, tool.category, went, None
+    if isinstance(step, _OF_CALLS):
+        tool, status = step.tool, step.status if isinstance(step, ToolResult) else None
+        return step.call_id, tool.name, tool.canonical, tool.category, status, None
     ended = step.status if isinstance(step, SessionEnd) else None
-    text = step.text if isinstance(step, UserPrompt | AssistantText) else None
+    text = step.text if isinstance(step, _WITH_TEXT) else None
     return None, None, None, None, ended, text
 
 

@@ -21,7 +21,7 @@ from retold.model.session import (
 )
 
 
-class Step(msgspec.Struct, frozen=True, tag_field="event", kw_only=True):
+class Step(msgspec.Struct, frozen=True, tag_field="event"):
     """The fields of every event: its session, its place in it, and its time."""
 
     session: str
@@ -40,33 +40,33 @@ class ToolName(msgspec.Struct, frozen=True):
     category: Category
 
 
-class SessionStart(Step, frozen=True, tag="session_start", kw_only=True):
+class SessionStart(Step, frozen=True, tag="session_start"):
     """The session begins; no record of its own."""
 
     agent: str
     project: Project
 
 
-class UserPrompt(Step, frozen=True, tag="user_prompt", kw_only=True):
+class UserPrompt(Step, frozen=True, tag="user_prompt"):
     """A person said something."""
 
     text: str
 
 
-class AssistantThought(Step, frozen=True, tag="assistant_thought", kw_only=True):
+class AssistantThought(Step, frozen=True, tag="assistant_thought"):
     """The model thought something."""
 
     subject: str | None
     text: str
 
 
-class AssistantText(Step, frozen=True, tag="assistant_text", kw_only=True):
+class AssistantText(Step, frozen=True, tag="assistant_text"):
     """The model said something."""
 
     text: str
 
 
-class ToolUse(Step, frozen=True, tag="tool_use", kw_only=True):
+class ToolUse(Step, frozen=True, tag="tool_use"):
     """The model called a tool."""
 
     call_id: str
@@ -74,7 +74,7 @@ class ToolUse(Step, frozen=True, tag="tool_use", kw_only=True):
     arguments: dict[str, Any]
 
 
-class ToolResult(Step, frozen=True, tag="tool_result", kw_only=True):
+class ToolResult(Step, frozen=True, tag="tool_result"):
     """A tool returned its result."""
 
     call_id: str
@@ -84,7 +84,7 @@ class ToolResult(Step, frozen=True, tag="tool_result", kw_only=True):
     result: str | None
 
 
-class SessionEnd(Step, frozen=True, tag="session_end", kw_only=True):
+class SessionEnd(Step, frozen=True, tag="session_end"):
     """The session ends; no record of its own."""
 
     status: SessionStatus
@@ -106,18 +106,20 @@ def steps_with_messages(
     """Yield the same events with their messages; start and end have none."""
     clock = _Clock(session)
     start = clock.tick(session.started_at, is_derived=session.are_times_derived)
-    yield None, SessionStart(**start, agent=session.agent, project=session.project)
+    yield None, SessionStart(*start, session.agent, session.project)
     for turn in _turns(session):
         for message in turn:
-            yield from ((message, step) for step in _word_steps(message, clock, with_text, with_thoughts))
+            for step in _word_steps(message, clock, with_text, with_thoughts):
+                yield message, step
         yield from _tool_steps(turn, clock)
     end = clock.tick(session.ended_at, is_derived=session.are_times_derived)
-    yield None, SessionEnd(**end, status=session.status)
+    yield None, SessionEnd(*end, session.status)
 
 
 _MILLISECOND = timedelta(milliseconds=1)
 _LATEST = datetime.max.replace(tzinfo=UTC) - _MILLISECOND
 """The last time that a later one can follow."""
+_StepFields = tuple[str, int, datetime | None, bool, Fate]
 
 
 class _Clock:
@@ -128,14 +130,14 @@ class _Clock:
         self.seq = -1
         self.last = session.started_at
 
-    def tick(self, at: datetime | None, fate: Fate = "live", *, is_derived: bool = False) -> dict[str, Any]:
+    def tick(self, at: datetime | None, fate: Fate = "live", *, is_derived: bool = False) -> _StepFields:
         """Return the fields of the next event."""
         self.seq += 1
         derived = is_derived or at is None
         if derived and self.last is not None:
             at = min(self.last, _LATEST) + _MILLISECOND if self.seq else self.last
         self.last = at
-        return {"session": self.session, "seq": self.seq, "at": at, "at_derived": derived, "fate": fate}
+        return self.session, self.seq, at, derived, fate
 
 
 def _turns(session: Session) -> Iterator[list[Message]]:
@@ -154,40 +156,31 @@ def _turns(session: Session) -> Iterator[list[Message]]:
 
 def _word_steps(message: Message, clock: _Clock, with_text: bool, with_thoughts: bool) -> Iterator[AnyStep]:  # noqa: FBT001 - of the caller's, one for one
     if message.prompt is not None:
-        yield UserPrompt(**clock.tick(message.at, message.fate), text=message.prompt)
+        yield UserPrompt(*clock.tick(message.at, message.fate), message.prompt)
     for part in message.parts if with_thoughts else ():
         if isinstance(part, Thinking):
             at = clock.tick(part.at or message.at, message.fate)
-            yield AssistantThought(**at, subject=part.subject, text=part.text)
+            yield AssistantThought(*at, part.subject, part.text)
     text = _text(message) if with_text and message.role == "assistant" else ""
     if text:
-        yield AssistantText(**clock.tick(message.at, message.fate), text=text)
+        yield AssistantText(*clock.tick(message.at, message.fate), text)
 
 
 def _tool_steps(turn: Sequence[Message], clock: _Clock) -> Iterator[tuple[Message, AnyStep]]:
     """Yield the calls of messages, then all their results."""
-    calls = [(message, part) for message in turn for part in message.parts if isinstance(part, ToolCall)]
-    for message, call in calls:
-        at = clock.tick(message.at, message.fate)
-        yield message, ToolUse(**at, call_id=call.id, tool=_tool(call), arguments=call.arguments)
-    for message, call in calls:
+    calls = [
+        (message, part, ToolName(part.name, part.canonical, part.category))
+        for message in turn
+        for part in message.parts
+        if isinstance(part, ToolCall)
+    ]
+    for message, call, tool in calls:
+        yield message, ToolUse(*clock.tick(message.at, message.fate), call.id, tool, call.arguments)
+    for message, call, tool in calls:
         if call.result is not None or call.error is not None or call.status != "unknown":
-            yield (
-                message,
-                ToolResult(
-                    **clock.tick(call.at or message.at, message.fate),
-                    call_id=call.id,
-                    tool=_tool(call),
-                    status=call.status,
-                    error=call.error,
-                    result=call.result,
-                ),
-            )
+            at = clock.tick(call.at or message.at, message.fate)
+            yield message, ToolResult(*at, call.id, tool, call.status, call.error, call.result)
 
 
 def _text(message: Message) -> str:
     return "".join(part.text for part in message.parts if isinstance(part, Text))
-
-
-def _tool(call: ToolCall) -> ToolName:
-    return ToolName(call.name, call.canonical, call.category)

@@ -119,6 +119,10 @@ def format_utc(at: datetime) -> str:
 
 def encode_tree(tree: Any) -> bytes:
     """Return JSON without line breaks; integers of any size stay exact."""
+    try:
+        return msgspec.json.encode(tree)
+    except (OverflowError, RecursionError):
+        pass  # the usual limits are enough for nearly every value
     with allow_deep_values():
         try:
             return msgspec.json.encode(tree)

@@ -208,7 +208,7 @@ def _line(lines: dict[str | None, Line], of: str | None) -> Line:
 
 
 def _tool_lines(query: ReportQuery) -> list[Line]:
-    rows = load_tools(query.store, query.span, query.of_calls())
+    rows = load_tools(query.store, query.span, query.of_calls(), has_sessions=True)
     lines = [
         Line(
             name, Spend(), Spend(), sessions=sessions, tool_calls=calls, tool_errors=errors, tool_retries=retries

@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from typing import NamedTuple
 
+from retold.archive.database import DamagedError
 from retold.archive.index.reader import Conditions, Index, IndexFile
 from retold.archive.store import Store
 from retold.processes import PRIVATE, can_fork, fork
@@ -76,8 +77,11 @@ class Prefilter:
             os.waitpid(child, 0)
 
     def may_contain(self, originals: Sequence[int]) -> bool:
-        """Return whether one of some originals contains the needle."""
-        return any(self._contains(original) for original in originals)
+        """Return whether one of some originals contains the needle, or is damaged: then the texts themselves decide."""
+        try:
+            return any(self._contains(original) for original in originals)
+        except DamagedError:
+            return True
 
     def _contains(self, original: int) -> bool:
         before = b""

@@ -8,8 +8,8 @@ from _thread import allocate_lock, start_new_thread
 import apsw
 
 from retold.archive.database import (
-    BUSY_TIMEOUT_MS,
     MACHINE_ERRORS,
+    DamagedError,
     IndexDamagedError,
     RetoldError,
     as_index_error,
@@ -134,20 +134,19 @@ class _Scorer:
 class IndexFile:
     """One file of the index, attached to the archive."""
 
-    def __init__(
-        self, path: str, archive: str, *, is_mapped: bool = True, patience: int = BUSY_TIMEOUT_MS
-    ) -> None:
+    def __init__(self, path: str, store: Store, *, is_mapped: bool = True) -> None:
         if not os.path.exists(path):
             raise IndexDamagedError(f"{path} is missing")
-        self.path, self._archive = path, archive
+        # Without the store itself: it may hold the index, and would then never close.
+        self.path, self._archive, self._damage = path, store.path, store.damage
         try:
             self.connection = open_connection(path)
-            self.connection.set_busy_timeout(patience)
+            self.connection.set_busy_timeout(store.patience)
             is_ours = self.connection.pragma("application_id") == INDEX_MARK
             if not is_ours or not 1 <= self.connection.pragma("user_version") <= len(INDEX_STEPS):
                 raise IndexDamagedError(f"{path} is of another version")
             migrate(self.connection, path, INDEX_MARK, INDEX_STEPS)
-            self.connection.execute("ATTACH ? AS archive", (sqlite_path(archive),))
+            self.connection.execute("ATTACH ? AS archive", (sqlite_path(store.path),))
             if not self.connection.execute(_IS_OF_ARCHIVE).get:
                 raise IndexDamagedError(f"{path} is of another archive")
             self.connection.execute(f"PRAGMA mmap_size = {MAPPED_BYTES if is_mapped else 0}")
@@ -264,10 +263,13 @@ class IndexFile:
                 yield from _names_with(word, lines)
 
     def read_text(self, entry: int, region: str) -> str | None:
-        """Return the text in a region; None if it is no longer there."""
+        """Return the text in a region; None if it is no longer there, or the archive's copy of it is damaged."""
         try:
             return _decode_string(self._read_escaped(entry, region).decode("utf-8", "surrogatepass"))
         except ValueError:  # the original has been rewritten
+            return None
+        except DamagedError as error:  # one bad file costs no other: the hit has no text
+            self._damage[str(error)] = None
             return None
 
     def read_texts(self, entry: int, regions: Iterable[str]) -> str:
@@ -391,9 +393,7 @@ class Index:
         A caller that often opens the index should not map its files into memory, because that is done again each time.
         """
         self.files = [
-            IndexFile(
-                shard_path(store.folder, number), store.path, is_mapped=is_mapped, patience=store.patience
-            )
+            IndexFile(shard_path(store.folder, number), store, is_mapped=is_mapped)
             for number in range(SHARDS)
         ]
         for file in self.files:

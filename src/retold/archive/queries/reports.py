@@ -127,13 +127,18 @@ def load_tool_sums(
     )
 
 
-def load_tools(store: Store, span: QuarterSpan, conditions: Iterable[Condition]) -> Iterator[Row]:
-    """Yield tools: name, kind, calls, errors, retries, timed calls, milliseconds, the slowest's, conversations."""
+def load_tools(
+    store: Store, span: QuarterSpan, conditions: Iterable[Condition], *, has_sessions: bool = False
+) -> Iterator[Row]:
+    """Yield tools: name, kind, calls, errors, retries, timed calls, milliseconds, the slowest's, and conversations if needed.
+
+    Counting conversations takes longer than all sums.
+    """
+    sessions = f"count(DISTINCT {CONVERSATION})" if has_sessions else "NULL"
     which, values = join_conditions([*conditions, *span.conditions("tool_sums.quarter")])
     return store.rows(
         "SELECT tool_sums.tool, min(canonical), sum(calls), sum(errors), sum(retries), sum(timed), sum(took_ms), max(slowest_ms),"  # noqa: S608 - values are bound
-        f" count(DISTINCT {CONVERSATION})"
-        f" FROM tool_sums JOIN sessions ON sessions.id = tool_sums.session WHERE {which} GROUP BY 1",
+        f" {sessions} FROM tool_sums JOIN sessions ON sessions.id = tool_sums.session WHERE {which} GROUP BY 1",
         values,
     )
 

@@ -79,6 +79,8 @@ def _find_results(options: Namespace, console: Console) -> Iterator[SearchResult
     with open_archive(console) as record:
         found = run_search(lambda: search(record, text, options, console), console)
         yield from found
+        for damage in record.damage:
+            console.notice(f"retold: some text cannot be searched or shown: {damage}")
         if not found:
             console.notice("retold: nothing found")
             warn_of_unknown_names(record, options, console, _fields(text, options))
