@@ -149,14 +149,12 @@ def check_a_file_cut_anywhere_is_read_or_refused(agent: Agent, case: str, folder
         known = {(problem.code, problem.line) for one in join_all(agent, whole) for problem in one.problems}
         data = source.path.read_bytes()
         first_line, around = data.find(b"\n"), {*cuts(data)}
-        for start, sizes in spans(whole, data):
-            source.path.write_bytes(data[:start])
-            before = agent.read(source) if start else ()
+        for _, sizes in spans(whole, data):
             source.path.write_bytes(data[: max(sizes, default=0)])
             for size in reversed(sizes):
                 os.truncate(source.path, size)
                 with located(file, size):
-                    found = agent.read(source, () if isinstance(before, Problem) else before)
+                    found = agent.read(source)
                     for session in join_all(agent, found) if size in around else ():
                         if is_lines(whole):
                             new = {(problem.code, problem.line) for problem in session.problems} - known
