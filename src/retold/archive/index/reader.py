@@ -367,9 +367,7 @@ def open_timeline(store: Store, uid: int, stamp: bytes) -> StoredTimeline | None
     """Open the timeline of a session with a stamp; None if there is none."""
     for number in range(SHARDS):
         try:
-            file = IndexFile(
-                shard_path(store.folder, number), store.path, is_mapped=False, patience=store.patience
-            )
+            file = IndexFile(shard_path(store.folder, number), store, is_mapped=False)
         except RetoldError:  # missing, damaged, or in a folder that may not be written
             continue
         # The file may have been replaced: closing the old one must not touch the log of the new one.
