@@ -60,8 +60,8 @@ TYPING_FIXTURES = frozenset({"browser", "driven_gemini"})
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Start three workers per core: with two, a fifth of the time went by in waiting for other programs."""
-    return 3 * (os.cpu_count() or 1)
+    """Start two workers per core: about half of the time tests wait for other programs; with three, browsers were late."""
+    return 2 * (os.cpu_count() or 1)
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects

@@ -19,6 +19,7 @@ from retold.search.quick_find import _typo_pattern
 from retold.search.results import _occurrences, _SearchText
 from retold.search.text_scan import _letters
 from retold.synchronization.import_offers import label_of_path, localize_path
+from retold.synchronization.prices import library_date
 from support.pattern_steps import Growth, Mode, StepCounter
 from support.source_patterns import BuiltPattern, SourcePattern, collect, recorded_patterns
 
@@ -44,6 +45,7 @@ BUILT: dict[BuiltPattern, Callable[[], object] | None] = {
     BuiltPattern("retold.config", "_with_home"): lambda: _with_home("[homes]\n", "x", "/y"),
     BuiltPattern("retold.synchronization.import_offers", "label_of_path"): lambda: label_of_path("/x/y"),
     BuiltPattern("retold.synchronization.import_offers", "localize_path"): lambda: localize_path("/x/y", "z"),
+    BuiltPattern("retold.synchronization.prices", "library_date"): library_date,
     BuiltPattern("retold.search.quick_find", "_typo_pattern"): lambda: _typo_pattern.__wrapped__("migration"),
     BuiltPattern("retold.search.results", "_phrase_finder"): lambda: list(
         _occurrences(Term("phrase", "plain words", 0), _SearchText("re\u0301sume\u0301"))

@@ -53,16 +53,6 @@ def test_a_file_is_read_on_from_its_mark(tmp_path: Path) -> None:
     assert second.mark.offset == path.stat().st_size
 
 
-@pytest.mark.parametrize("now", [b"eno\n\ntwo\nthree\n", b"on", b""])
-def test_a_file_that_was_rewritten_is_read_from_its_beginning(now: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "lines"
-    path.write_bytes(b"one\n\ntwo\n")
-    first = opened(path)
-    taken(first)
-    path.write_bytes(now)
-    assert opened(path, first.mark).mark == FILE_START
-
-
 def test_what_is_appended_while_a_file_is_read_is_for_the_next_time(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"one\n")

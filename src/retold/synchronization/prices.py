@@ -163,7 +163,7 @@ def _name_parts(model: str) -> Iterator[str]:
     import re
 
     fields = re.split(r"\n {16}(?=[a-z])", model)
-    for kind, part in re.findall(r"(\w+)='([^']*)'", "".join(fields[1:2])):
+    for kind, part in re.findall(r"\b(\w+)='([^']*)'", "".join(fields[1:2])):
         beginning = re.match(r"\^?([\w-]*)", part)
         yield beginning[1] if kind == "regex" and beginning is not None else part
 
