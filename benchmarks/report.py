@@ -28,8 +28,8 @@ processors together.
 
 The corpora are generated and always the same: 2,000 sessions of Gemini CLI in 400 MB unless stated otherwise. The page cache
 is warm. The peer is [agentsview](https://github.com/kenn-io/agentsview), which archives and searches sessions as well. It
-also does other work, and its full-text search covers messages only, ours all text. Its daemon runs before a search begins,
-and a search of ours is a new process. Both search all sessions (`--include-one-shot`) and print JSON.
+also does other work, and its full-text search covers messages only, that of retold all text. Its daemon runs before a search begins,
+and each search of retold is a new process. Both search all sessions (`--include-one-shot`) and print JSON.
 """
 
 

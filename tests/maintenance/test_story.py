@@ -16,7 +16,7 @@ EXPECTED = {
     "retold restore 97e5ce82": "gemini --resume r_97e5ce82",
     "retold show 97e5ce82": "Notice when somebody opens the oven door",
 }
-"""The lines, and the text that each prints; the second search is told apart by a blank."""
+"""The lines, and the text that each prints; the second search has a blank at its end, so that both are keys."""
 END = "== end of line"
 
 

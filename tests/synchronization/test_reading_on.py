@@ -245,6 +245,18 @@ def test_an_index_that_lacks_the_session_makes_the_sync_whole(agent: str, tmp_pa
 
 
 @every_agent
+def test_a_damaged_index_makes_the_sync_whole_and_is_rebuilt(agent: str, tmp_path: Path) -> None:
+    home = Home(tmp_path, agent, HEADS[agent] + TURNS[agent](0) + TURNS[agent](1))
+    shard = apsw.Connection(str(home.archive / "index" / "text-0.db"))
+    shard.execute("DROP TABLE docs")
+    shard.close()
+    home.append(TURNS[agent](2))
+    assert not home.sync()
+    home.append(TURNS[agent](3))
+    assert home.sync_both_ways()
+
+
+@every_agent
 def test_a_sync_that_was_killed_before_the_index_was_written_is_repaired(
     agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

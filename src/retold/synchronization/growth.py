@@ -10,7 +10,7 @@ import time
 from _thread import allocate_lock, start_new_thread
 from stat import S_ISREG
 
-from retold.archive.database import MACHINE_ERRORS, RetoldError
+from retold.archive.database import MACHINE_ERRORS, DamagedError, RetoldError
 from retold.archive.growth import is_shared, load_growing_file, load_marks, write_growth
 from retold.archive.store import as_stored, digest
 from retold.archive.sync_state import write_dependency
@@ -45,7 +45,10 @@ def sync_growth(
         return None
     fingerprints, grown = found
     if grown:
-        return _sync_grown(store, grown, fingerprints, on_stale)
+        try:
+            return _sync_grown(store, grown, fingerprints, on_stale)
+        except DamagedError:  # a whole sync isolates it, or rebuilds the index
+            return None
     for scope, path, fingerprint in fingerprints:
         write_dependency(store, scope, SOURCE, path, fingerprint)
     store.set_fact("synced_at", time.time())
